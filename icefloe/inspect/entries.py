@@ -1,22 +1,39 @@
 """The metadata tables of files and of manifest entries, one batch of Arrow columns for each manifest."""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.inspect.pruning import prune_manifests
+from icefloe.inspect.pruning import SourcedManifest, manifests_to_read
 from icefloe.inspect.readable_metrics import READABLE_METRICS, metrics_needed, readable_metrics
 from icefloe.inspect.request import MetadataRequest, retyped
 from icefloe.inspect.schemas import table_partition_type
-from icefloe.manifests import ALWAYS, COLUMN_TYPES, ManifestColumns, ManifestContent, ManifestFile, Metric, Wanted
+from icefloe.manifests import (
+    ALWAYS,
+    COLUMN_TYPES,
+    ManifestColumns,
+    ManifestContent,
+    ManifestFile,
+    Metric,
+    Wanted,
+    to_internal,
+)
 from icefloe.parallel import in_order
-from icefloe.planning import ManifestSource, shown_values
-from icefloe.schema import NestedField, Schema, StructType, schema_to_arrow, type_to_arrow
-from icefloe.storage import identity
+from icefloe.partitioning import human_value
+from icefloe.schema import (
+    IcebergType,
+    NestedField,
+    Schema,
+    StringType,
+    StructType,
+    field_to_arrow,
+    is_promotion,
+    schema_to_arrow,
+    type_to_arrow,
+)
 
 NEEDED = ALWAYS | {"file_path", "file_size_in_bytes"}
 """What is read of a manifest in any case."""
@@ -24,56 +41,35 @@ NEEDED = ALWAYS | {"file_path", "file_size_in_bytes"}
 _MAPS = {metric.value: metric for metric in Metric}
 _DATA_FILE = "data_file"
 
-FoundManifest = tuple[ManifestSource, ManifestFile]
-"""A manifest, and where it comes from."""
+_CONTENT = {"data_files": ManifestContent.DATA, "delete_files": ManifestContent.DELETES}
 
 
-def file_batches(request: MetadataRequest) -> Generator[Any, None, None]:
+def file_batches(request: MetadataRequest) -> Generator[pa.RecordBatch, None, None]:
     """The live files of the snapshots, those that a manifest of several snapshots holds once."""
-    kind = {"data_files": ManifestContent.DATA, "delete_files": ManifestContent.DELETES}
-    content = kind.get(request.name.removeprefix("all_"))
-    return _entry_batches(request, content, live_only=True)
+    content = _CONTENT.get(request.name.removeprefix("all_"))
+    return _entry_batches(
+        request, lambda manifest: content in (None, manifest.content) and manifest.has_live_files, True
+    )
 
 
-def entry_batches(request: MetadataRequest) -> Generator[Any, None, None]:
+def entry_batches(request: MetadataRequest) -> Generator[pa.RecordBatch, None, None]:
     """The entries of the snapshots, removed ones too, those that a manifest of several snapshots holds once."""
-    return _entry_batches(request, None, live_only=False)
+    return _entry_batches(request, lambda _: True, False)
 
 
 def _entry_batches(
-    request: MetadataRequest, content: ManifestContent | None, *, live_only: bool
-) -> Generator[Any, None, None]:
+    request: MetadataRequest, is_needed: Callable[[ManifestFile], bool], live_only: bool
+) -> Generator[pa.RecordBatch, None, None]:
     rows = EntryRows(request, live_only)
-    around = "" if live_only else f"{_DATA_FILE}."
-    found = [
-        (source, manifest)
-        for source, manifest in manifests_of(request)
-        if content in (None, manifest.content) and (manifest.has_live_files or not live_only)
-    ]
-    kept = set(map(id, prune_manifests(request, [each for _, each in found], rows.partition, around)))
-    chosen = [each for each in found if id(each[1]) in kept]
-    batches = in_order(rows, chosen, request.threads([manifest for _, manifest in chosen]))
+    partition = table_partition_type(request.metadata)
+    manifests = manifests_to_read(request, partition, is_needed, "" if live_only else f"{_DATA_FILE}.")
+    batches = in_order(rows, manifests, request.threads([manifest for _, manifest in manifests]))
     try:
         for batch in batches:
             if batch.num_rows:
                 yield batch
     finally:
         batches.close()
-
-
-def manifests_of(request: MetadataRequest) -> Iterator[FoundManifest]:
-    """The manifests of the snapshots, in order, each once."""
-    seen: set[str] = set()
-    sources = [request.source(snapshot) for snapshot in request.snapshots]
-
-    def read(place: int) -> Sequence[ManifestFile]:
-        return sources[place].manifests(request.snapshots[place])
-
-    for source, manifests in zip(sources, in_order(read, range(len(sources)), request.workers), strict=True):
-        for manifest in manifests:
-            if (name := identity(manifest.manifest_path)) not in seen:
-                seen.add(name)
-                yield source, manifest
 
 
 @dataclass(frozen=True)
@@ -83,13 +79,8 @@ class EntryRows:
     request: MetadataRequest
     live_only: bool
 
-    @cached_property
-    def partition(self) -> StructType:
-        """The partition type of the table."""
-        return table_partition_type(self.request.metadata)
-
-    def __call__(self, found: FoundManifest) -> Any:
-        source, manifest = found
+    def __call__(self, sourced: SourcedManifest) -> pa.RecordBatch:
+        source, manifest = sourced
         columns = source.read(manifest, self.wanted)
         if self.live_only and not pc.all(live := columns.is_live, min_count=0).as_py():
             columns = columns.filter(live)
@@ -110,8 +101,8 @@ class EntryRows:
         all_fields = bool(metrics)
         for field in fields:
             if field.name == READABLE_METRICS and isinstance(field.field_type, StructType):
-                kinds, ids = metrics_needed(field.field_type, self.request.metadata.schema())
-                metrics |= kinds
+                needed, ids = metrics_needed(field.field_type, self.request.metadata.schema())
+                metrics |= needed
                 field_ids |= ids
         return Wanted(
             NEEDED | (names & COLUMN_TYPES.keys()),
@@ -120,35 +111,33 @@ class EntryRows:
             None if all_fields else tuple(sorted(field_ids)),
         )
 
-    def batch(self, columns: ManifestColumns, schema: Schema) -> Any:
+    def batch(self, columns: ManifestColumns, schema: Schema) -> pa.RecordBatch:
         """The columns of a schema, which is a part of the table's."""
         target = self._arrow_schemas[schema is self.request.projection]
-        arrays = [self._column(columns, *each) for each in zip(schema.fields, target.types, strict=True)]
+        arrays = [self._column(columns, *pair) for pair in zip(schema.fields, target.types, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=target)
 
     @cached_property
-    def _arrow_schemas(self) -> tuple[Any, Any]:
+    def _arrow_schemas(self) -> tuple[pa.Schema, pa.Schema]:
         """Of the filter and of the result: making them takes long if there are many columns."""
         return schema_to_arrow(self.request.filter_schema, ids=False), self.request.arrow_schema
 
-    def _column(self, columns: ManifestColumns, field: NestedField, target: Any) -> Any:
-        kind, name = field.field_type, field.name
-        if name == "partition" and isinstance(kind, StructType):
-            return partition_column(columns, kind)
-        if name == READABLE_METRICS and isinstance(kind, StructType):
-            return readable_metrics(columns.metrics, kind, target, self.request.metadata.schema())
-        if name == _DATA_FILE and isinstance(kind, StructType):
-            arrays = [
-                self._column(columns, inner, place.type) for inner, place in zip(kind.fields, target, strict=True)
-            ]
+    def _column(self, columns: ManifestColumns, field: NestedField, target: pa.DataType) -> pa.Array:
+        struct, name = field.field_type, field.name
+        if name == "partition" and isinstance(struct, StructType):
+            return partition_column(columns, struct)
+        if name == READABLE_METRICS and isinstance(struct, StructType):
+            return readable_metrics(columns.metrics, struct, target, self.request.metadata.schema())
+        if name == _DATA_FILE and isinstance(struct, StructType):
+            pairs = zip(struct.fields, target, strict=True)
+            arrays = [self._column(columns, inner, arrow_field.type) for inner, arrow_field in pairs]
             return pa.StructArray.from_arrays(arrays, fields=list(target))
         if name == "spec_id":
             return repeated(columns.spec_id, len(columns), target)
         if name == "file_format":
             # As Java shows them, however they are written.
             return pc.ascii_upper(columns.column(name))
-        found = columns.metrics.as_map(_MAPS[name]) if name in _MAPS else columns.column(name)
-        return retyped(found, target)
+        return retyped(columns.metrics.as_map(_MAPS[name]) if name in _MAPS else columns.column(name), target)
 
 
 def _flat(schema: Schema) -> Iterator[NestedField]:
@@ -160,19 +149,48 @@ def _flat(schema: Schema) -> Iterator[NestedField]:
             yield field
 
 
-def partition_column(columns: ManifestColumns, kind: StructType, ids: Sequence[int] | None = None) -> Any:
-    """The partition tuples in a type of fields of several specs; null where the manifest's spec lacks one.
-
-    `ids` are those of the partition fields, where `kind` has others.
-    """
-    arrays = []
+def partition_column(columns: ManifestColumns, struct: StructType) -> pa.StructArray:
+    """The partition tuples in a type of fields of several specs; null where the manifest's spec lacks one."""
     own = {field.field_id: field.field_type for field in columns.partition_type.fields}
-    for place, field in enumerate(kind.fields):
-        field_id = field.field_id if ids is None else ids[place]
-        arrays.append(shown_values(columns.partition.get(field_id), own.get(field_id), field, len(columns)))
-    return pa.StructArray.from_arrays(arrays, fields=list(type_to_arrow(kind, ids=False)))
+    arrays = [
+        _shown_values(columns.partition.get(field.field_id), own.get(field.field_id), field, len(columns))
+        for field in struct.fields
+    ]
+    return pa.StructArray.from_arrays(arrays, fields=list(type_to_arrow(struct, ids=False)))
 
 
-def repeated(value: Any, length: int, kind: Any) -> Any:
+def _shown_values(stored: pa.Array | None, written: IcebergType | None, field: NestedField, rows: int) -> pa.Array:
+    """The values of a partition field, stored as `written`, in the type of `field`.
+
+    A column that was replaced by one of another type under the same id leaves values that the type of now may not hold:
+    strings show them as text, numbers show equal numbers, all else is null.
+    """
+    target = field_to_arrow(field, ids=False).type
+    # A void field is stored in its source's type (spec: Partition Transforms), while other specs have that of a transform.
+    if stored is None or written is None or stored.null_count == len(stored):
+        return pa.nulls(rows, target)
+    if isinstance(target, pa.BaseExtensionType):
+        if stored.type != target.storage_type:
+            return pa.nulls(rows, target)
+        return pa.ExtensionArray.from_storage(target, stored)
+    if stored.type == target:
+        return stored
+    if isinstance(field.field_type, StringType):
+        values = to_internal(stored, written)
+        return pa.array([None if value is None else human_value(value, written) for value in values], target)
+    if is_promotion(written, field.field_type):
+        return stored.cast(target)
+    return _equal_numbers(stored, target)
+
+
+def _equal_numbers(stored: pa.Array, target: pa.DataType) -> pa.Array:
+    if not all(pa.types.is_integer(type_) or pa.types.is_floating(type_) for type_ in (stored.type, target)):
+        return pa.nulls(len(stored), target)
+    numbers = stored.cast(target, safe=False)
+    is_equal = pc.equal(numbers.cast(stored.type, safe=False), stored)
+    return pc.if_else(pc.fill_null(is_equal, False), numbers, pa.scalar(None, target))
+
+
+def repeated(value: object, length: int, arrow_type: pa.DataType) -> pa.Array:
     """One value in every row."""
-    return pa.repeat(pa.scalar(value, kind), length)
+    return pa.repeat(pa.scalar(value, arrow_type), length)

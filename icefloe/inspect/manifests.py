@@ -2,7 +2,7 @@
 
 from collections.abc import Generator
 from dataclasses import replace
-from typing import Any
+from itertools import compress
 
 import pyarrow as pa
 
@@ -10,7 +10,7 @@ from icefloe.errors import CorruptFileError, InvalidValueError
 from icefloe.expressions import might_match
 from icefloe.inspect.entries import NEEDED
 from icefloe.inspect.pruning import KnownValues
-from icefloe.inspect.request import MetadataRequest, table_batches
+from icefloe.inspect.request import MetadataRequest, Row
 from icefloe.manifests import ManifestContent, ManifestFile, PartitionFieldSummary, Wanted, count_entries
 from icefloe.metadata import Snapshot
 from icefloe.parallel import in_order
@@ -22,25 +22,23 @@ _COUNTS = ("added_files_count", "existing_files_count", "deleted_files_count")
 _ONLY_STATUS = Wanted(NEEDED, False, frozenset(), ())
 
 
-def manifest_batches(request: MetadataRequest) -> Generator[Any, None, None]:
+def manifest_batches(request: MetadataRequest) -> Generator[pa.RecordBatch, None, None]:
     """The manifests of each of the snapshots, again for each that has them; one batch for each snapshot."""
-    chosen = _chosen(request)
-    rows = in_order(_SnapshotRows(request), chosen, request.workers)
+    results = in_order(_SnapshotRows(request), _chosen(request), request.workers)
     try:
-        for found in rows:
-            yield from request.narrowed(table_batches(request.schema, found))
+        for rows in results:
+            yield from request.few(rows)
     finally:
-        rows.close()
+        results.close()
 
 
 def _chosen(request: MetadataRequest) -> tuple[Snapshot, ...]:
     """The snapshots whose id the filter does not rule out."""
-    place = request.schema.find_id("reference_snapshot_id")
-    if place is None or not request.is_filtered or not request.snapshots:
+    field_id = request.schema.find_id("reference_snapshot_id")
+    if field_id is None or not request.is_filtered or not request.snapshots:
         return request.snapshots
     ids = pa.array([snapshot.snapshot_id for snapshot in request.snapshots], pa.int64())
-    kept = might_match(request.bound, KnownValues(len(ids), {place: (ids, ids)}))
-    return tuple(snapshot for snapshot, keep in zip(request.snapshots, kept, strict=True) if keep)
+    return tuple(compress(request.snapshots, might_match(request.bound, KnownValues(len(ids), {field_id: (ids, ids)}))))
 
 
 class _SnapshotRows:
@@ -48,21 +46,21 @@ class _SnapshotRows:
 
     def __init__(self, request: MetadataRequest) -> None:
         self._request = request
-        self._known: dict[ManifestFile, dict[str, Any]] = {}
+        self._known: dict[ManifestFile, Row] = {}
 
-    def __call__(self, snapshot: Snapshot) -> list[dict[str, Any]]:
+    def __call__(self, snapshot: Snapshot) -> list[Row]:
         source = self._request.source(snapshot)
-        found = []
+        rows = []
         for manifest in source.manifests(snapshot):
             row = self._known.get(manifest)
             if row is None:
                 row = _row(_counted(manifest, source), source, is_all=self._request.name == "all_manifests")
                 self._known[manifest] = row
-            found.append({**row, "reference_snapshot_id": snapshot.snapshot_id})
-        return found
+            rows.append({**row, "reference_snapshot_id": snapshot.snapshot_id})
+        return rows
 
 
-def _row(manifest: ManifestFile, source: ManifestSource, *, is_all: bool) -> dict[str, Any]:
+def _row(manifest: ManifestFile, source: ManifestSource, *, is_all: bool) -> Row:
     is_data = manifest.content is ManifestContent.DATA
     summaries = _summaries(manifest, source, is_all)
     return {
@@ -89,41 +87,39 @@ def _counted(manifest: ManifestFile, source: ManifestSource) -> ManifestFile:
     return replace(manifest, **count_entries(source.read(manifest, _ONLY_STATUS)))
 
 
-def _summaries(manifest: ManifestFile, source: ManifestSource, is_all: bool) -> list[dict[str, Any]] | None:
+def _summaries(manifest: ManifestFile, source: ManifestSource, is_all: bool) -> list[Row] | None:
     if manifest.partitions is None:
         return None
-    spec, kinds = source.spec(manifest), source.partition_type(manifest).fields
-    if len(manifest.partitions) != len(kinds):
+    spec, fields = source.spec(manifest), source.partition_type(manifest).fields
+    if len(manifest.partitions) != len(fields):
         problem = (
-            f"the list has {len(manifest.partitions)} partition summaries for it; its spec has {len(kinds)} fields"
+            f"the list has {len(manifest.partitions)} partition summaries for it; its spec has {len(fields)} fields"
         )
         raise CorruptFileError(manifest.manifest_path, problem)
     written = source.replaced.types(spec, manifest)
     return [
-        _summary(summary, field.transform, written.get(field.field_id, kind.field_type), is_all)
-        for summary, field, kind in zip(manifest.partitions, spec.fields, kinds, strict=True)
+        _summary(summary, part.transform, written.get(part.field_id, field.field_type), is_all)
+        for summary, part, field in zip(manifest.partitions, spec.fields, fields, strict=True)
     ]
 
 
-def _summary(
-    summary: PartitionFieldSummary, transform: tr.Transform, kind: IcebergType, is_all: bool
-) -> dict[str, Any]:
+def _summary(summary: PartitionFieldSummary, transform: tr.Transform, field_type: IcebergType, is_all: bool) -> Row:
     nan = summary.contains_nan
     if nan is None and is_all:
         # The column is required there. What is not known may be, and only these types have NaN at all.
-        nan = isinstance(kind, FloatType | DoubleType)
+        nan = isinstance(field_type, FloatType | DoubleType)
     return {
         "contains_null": summary.contains_null,
         "contains_nan": nan,
-        "lower_bound": _text(summary.lower_bound, transform, kind),
-        "upper_bound": _text(summary.upper_bound, transform, kind),
+        "lower_bound": _text(summary.lower_bound, transform, field_type),
+        "upper_bound": _text(summary.upper_bound, transform, field_type),
     }
 
 
-def _text(bound: bytes | None, transform: tr.Transform, kind: IcebergType) -> str | None:
+def _text(bound: bytes | None, transform: tr.Transform, field_type: IcebergType) -> str | None:
     if bound is None:
         return None
     try:
-        return transform.to_human(decode(bound, kind), kind)
+        return transform.to_human(decode(bound, field_type), field_type)
     except InvalidValueError:
         return None

@@ -6,13 +6,13 @@ many of its fields: Java tells a missing field from a null one in no other way.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
 
-from icefloe.inspect.entries import NEEDED, FoundManifest, manifests_of, partition_column
-from icefloe.inspect.pruning import prune_manifests
+from icefloe.inspect.entries import NEEDED, partition_column
+from icefloe.inspect.pruning import SourcedManifest, manifests_to_read
 from icefloe.inspect.request import MetadataRequest
 from icefloe.inspect.schemas import table_partition_type
 from icefloe.manifests import FileContent, ManifestColumns, MetricColumns, Wanted
@@ -49,27 +49,26 @@ class _Totals:
     spec_ids: Numbers
 
 
-def partition_batches(request: MetadataRequest) -> Iterator[Any]:
+def partition_batches(request: MetadataRequest) -> Iterator[pa.RecordBatch]:
     """One batch of all partitions, in the order in which manifests first name them."""
-    kind = table_partition_type(request.metadata)
-    found = [each for each in manifests_of(request) if each[1].has_live_files]
-    kept = set(map(id, prune_manifests(request, [manifest for _, manifest in found], kind)))
-    work = _ManifestTotals(request.metadata, kind)
-    parts = list(in_order(work, [each for each in found if id(each[1]) in kept], request.workers))
+    struct = table_partition_type(request.metadata)
+    manifests = manifests_to_read(request, struct, attrgetter("has_live_files"))
+    parts = list(in_order(_ManifestTotals(request.metadata, struct), manifests, request.workers))
     if parts:
-        yield from request.narrowed([_batch(_merged(_joined(parts)), request, kind)])
+        yield from request.narrowed([_batch(_merged(_joined(parts)), request, struct)])
 
 
 class _ManifestTotals:
     """The totals of one manifest; runs in threads."""
 
-    def __init__(self, metadata: TableMetadata, kind: StructType) -> None:
-        self._kind = StructType(*kind.fields, NestedField(_FIELD_COUNT_ID, "fields", IntegerType()))
-        self._commit_times = {each.snapshot_id: each.timestamp_ms for each in metadata.snapshots}
-        self._wanted = Wanted(NEEDED, bool(kind.fields), frozenset(), ())
+    def __init__(self, metadata: TableMetadata, struct: StructType) -> None:
+        self._struct = struct
+        self._field_ids = {field.field_id for field in struct.fields}
+        self._commit_times = {snapshot.snapshot_id: snapshot.timestamp_ms for snapshot in metadata.snapshots}
+        self._wanted = Wanted(NEEDED, bool(struct.fields), frozenset(), ())
 
-    def __call__(self, found: FoundManifest) -> _Totals:
-        source, manifest = found
+    def __call__(self, sourced: SourcedManifest) -> _Totals:
+        source, manifest = sourced
         files = source.read(manifest, self._wanted)
         files = files.filter(files.is_live)
         content = files.column("content").to_numpy(zero_copy_only=False)
@@ -78,30 +77,23 @@ class _ManifestTotals:
             amounts = np.int64(1) if column is None else files.column(column).to_numpy(zero_copy_only=False)
             sums[name] = np.where(content == int(counted), amounts, 0).astype(np.int64)
         ids = files.column("snapshot_id").to_numpy(zero_copy_only=False)
-        distinct, places = np.unique(ids, return_inverse=True)
-        times = np.array([self._commit_times.get(each, _NEVER) for each in distinct.tolist()], np.int64)
+        distinct, indices = np.unique(ids, return_inverse=True)
+        times = np.array([self._commit_times.get(snapshot_id, _NEVER) for snapshot_id in distinct.tolist()], np.int64)
         spec_ids = np.full(len(files), files.spec_id, np.int64)
         field_count = sum(field.field_id in self._field_ids for field in source.spec(manifest).fields)
-        return _merged(_Totals(self._rows(files, field_count), sums, times[places], ids, spec_ids))
-
-    @property
-    def _field_ids(self) -> set[int]:
-        return {field.field_id for field in self._kind.fields}
+        return _merged(_Totals(self._rows(files, field_count), sums, times[indices], ids, spec_ids))
 
     def _rows(self, files: ManifestColumns, field_count: int) -> ManifestColumns:
-        own = StructType(*self._kind.fields[:-1])
-        struct = partition_column(files, own) if own.fields else None
+        fields = self._struct.fields
+        columns = partition_column(files, self._struct).flatten() if fields else []
         partition = {
-            field.field_id: _storage(struct.field(place))
-            for place, field in enumerate(own.fields)
-            if not isinstance(field.field_type, UnknownType) and struct is not None
+            field.field_id: column.storage if isinstance(column, pa.ExtensionArray) else column
+            for field, column in zip(fields, columns, strict=True)
+            if not isinstance(field.field_type, UnknownType)
         }
         partition[_FIELD_COUNT_ID] = pa.array(np.full(len(files), field_count, np.int32))
-        return ManifestColumns(len(files), {}, self._kind, partition, MetricColumns(len(files)))
-
-
-def _storage(array: Any) -> Any:
-    return array.storage if isinstance(array, pa.ExtensionArray) else array
+        struct = StructType(*fields, NestedField(_FIELD_COUNT_ID, "fields", IntegerType()))
+        return ManifestColumns(len(files), {}, struct, partition, MetricColumns(len(files)))
 
 
 def _joined(parts: list[_Totals]) -> _Totals:
@@ -140,19 +132,19 @@ def _merged(totals: _Totals) -> _Totals:
     return _Totals(totals.rows.take(pa.array(first)), sums, newest, totals.updated_by[latest], totals.spec_ids[latest])
 
 
-def _batch(totals: _Totals, request: MetadataRequest, kind: StructType) -> Any:
+def _batch(totals: _Totals, request: MetadataRequest, struct: StructType) -> pa.RecordBatch:
     schema = schema_to_arrow(request.schema, ids=False)
     unknown = totals.updated_at == _NEVER
-    found: dict[str, Any] = {
+    values: dict[str, pa.Array | Numbers] = {
         **totals.sums,
         "spec_id": totals.spec_ids,
         "last_updated_at": pa.array(totals.updated_at * 1000, mask=unknown),
         "last_updated_snapshot_id": pa.array(totals.updated_by, mask=unknown),
     }
     columns = [
-        partition_column(totals.rows, kind)
+        partition_column(totals.rows, struct)
         if field.name == "partition"
-        else pa.array(found[field.name]).cast(field.type)
+        else pa.array(values[field.name]).cast(field.type)
         for field in schema
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)

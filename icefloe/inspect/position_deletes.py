@@ -4,7 +4,6 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,11 +12,20 @@ from icefloe.errors import CorruptFileError, StateError, StorageError
 from icefloe.expressions import might_match
 from icefloe.formats.deletion_vector_codec import read_vector
 from icefloe.formats.file_formats import file_reader
-from icefloe.inspect.entries import FoundManifest, manifests_of, partition_column, repeated
-from icefloe.inspect.pruning import KnownValues, partition_field_ids, prune_manifests
+from icefloe.inspect.entries import partition_column, repeated
+from icefloe.inspect.pruning import KnownValues, SourcedManifest, manifests_to_read, partition_field_ids
 from icefloe.inspect.request import MetadataRequest
 from icefloe.inspect.schemas import table_partition_type
-from icefloe.manifests import ALL_COLUMNS, DataFile, FileContent, ManifestColumns, ManifestContent, Metric, Wanted
+from icefloe.manifests import (
+    ALL_COLUMNS,
+    DataFile,
+    FileContent,
+    ManifestColumns,
+    ManifestContent,
+    Metric,
+    Wanted,
+    error_of_snapshot,
+)
 from icefloe.parallel import in_order
 from icefloe.schema import LongType, Schema, StringType, StructType, reserved, schema_to_arrow
 from icefloe.versions import Feature, allows
@@ -38,13 +46,11 @@ class _DeleteFile:
     snapshot_id: int
 
 
-def position_delete_batches(request: MetadataRequest) -> Generator[Any, None, None]:
+def position_delete_batches(request: MetadataRequest) -> Generator[pa.RecordBatch, None, None]:
     """The deleted positions, file by file."""
     rows = DeleteRows(request)
-    found = [each for each in manifests_of(request) if each[1].content is ManifestContent.DELETES]
-    kept = set(map(id, prune_manifests(request, [manifest for _, manifest in found], rows.partition)))
-    chosen = [each for each in found if id(each[1]) in kept]
-    files = list(chain.from_iterable(in_order(rows.files, chosen, request.workers)))
+    manifests = manifests_to_read(request, rows.partition, lambda manifest: manifest.content is ManifestContent.DELETES)
+    files = list(chain.from_iterable(in_order(rows.files, manifests, request.workers)))
     parts = in_order(rows.ahead, files, request.workers)
     try:
         for part in parts:
@@ -70,13 +76,13 @@ class DeleteRows:
         return frozenset(field.name for schema in schemas for field in schema.fields)
 
     @cached_property
-    def _arrow_schema(self) -> Any:
+    def _arrow_schema(self) -> pa.Schema:
         fields = [field for field in self.request.schema.fields if field.name in self._names]
         return schema_to_arrow(Schema(*fields), ids=False)
 
-    def files(self, found: FoundManifest) -> list[_DeleteFile]:
+    def files(self, sourced: SourcedManifest) -> list[_DeleteFile]:
         """The position delete files and vectors of a manifest that may hold a row that matches."""
-        source, manifest = found
+        source, manifest = sourced
         wanted = Wanted(ALL_COLUMNS, True, frozenset((Metric.LOWER_BOUNDS, Metric.UPPER_BOUNDS)), _BOUNDS_OF)
         columns = source.read(manifest, wanted)
         is_position = pc.equal(columns.column("content"), int(FileContent.POSITION_DELETES))
@@ -84,27 +90,24 @@ class DeleteRows:
         if self.request.is_filtered:
             columns = columns.filter(might_match(self.request.bound, self._known(columns)))
         return [
-            _DeleteFile(file, columns.slice(place, 1), source.snapshot_id) for place, file in enumerate(columns.files())
+            _DeleteFile(file, columns.slice(row, 1), source.snapshot_id) for row, file in enumerate(columns.files())
         ]
 
     def _known(self, columns: ManifestColumns) -> KnownValues:
         """What is known of the rows of each file."""
         schema = self.request.schema
-        spec_ids = repeated(columns.spec_id, len(columns), pa.int32())
-        found = {"spec_id": spec_ids, "delete_file_path": columns.column("file_path")}
-        for name in ("content_offset", "content_size_in_bytes"):
-            found[name] = columns.column(name)
-        known: dict[int, tuple[Any, Any]] = {}
-        for name, values in found.items():
-            if (field_id := schema.find_id(name)) is not None:
-                known[field_id] = (values, values)
+        exact = {
+            schema.find_id("spec_id"): repeated(columns.spec_id, len(columns), pa.int32()),
+            schema.find_id("delete_file_path"): columns.column("file_path"),
+            schema.find_id("content_offset"): columns.column("content_offset"),
+            schema.find_id("content_size_in_bytes"): columns.column("content_size_in_bytes"),
+        }
         if self.partition.fields:
-            struct = partition_column(columns, self.partition)
-            for place, field_id in enumerate(partition_field_ids(schema, self.partition, "partition").values()):
-                values = struct.field(place)
-                known[field_id] = (values, values)
-        for field_id, kind in zip(_BOUNDS_OF, (StringType(), LongType()), strict=True):
-            lower, upper = columns.lower_bounds(field_id, kind), columns.upper_bounds(field_id, kind)
+            field_ids = partition_field_ids(schema, self.partition, "partition").values()
+            exact.update(zip(field_ids, partition_column(columns, self.partition).flatten(), strict=True))
+        known = {field_id: (values, values) for field_id, values in exact.items() if field_id is not None}
+        for field_id, field_type in zip(_BOUNDS_OF, (StringType(), LongType()), strict=True):
+            lower, upper = columns.lower_bounds(field_id, field_type), columns.upper_bounds(field_id, field_type)
             if lower is not None and upper is not None and not self._is_relative:
                 known[field_id] = (lower, upper)
         if reserved.DELETE_FILE_PATH.field_id in known:
@@ -118,19 +121,18 @@ class DeleteRows:
     def _is_relative(self) -> bool:
         return allows(self.request.metadata.format_version, Feature.RELATIVE_PATHS)
 
-    def ahead(self, found: _DeleteFile) -> Iterator[Any]:
+    def ahead(self, deletes: _DeleteFile) -> Iterator[pa.RecordBatch]:
         """The rows of a file; those of a small one are read at once."""
-        rows = self._named(found)
-        return iter(list(rows)) if found.file.record_count <= _SMALL_ROWS else rows
+        rows = self._batches(deletes)
+        return iter(list(rows)) if deletes.file.record_count <= _SMALL_ROWS else rows
 
-    def _named(self, found: _DeleteFile) -> Iterator[Any]:
+    def _batches(self, deletes: _DeleteFile) -> Iterator[pa.RecordBatch]:
         try:
-            yield from map(partial(self._batch, found), self._rows(found.file))
+            yield from map(partial(self._batch, deletes), self._rows(deletes.file))
         except (CorruptFileError, StorageError) as error:
-            problem = f"{error.problem} (a file of snapshot {found.snapshot_id})"
-            raise type(error)(error.location, problem) from error
+            raise error_of_snapshot(error, deletes.snapshot_id) from error
 
-    def _rows(self, file: DataFile) -> Iterator[Any]:
+    def _rows(self, file: DataFile) -> Iterator[pa.RecordBatch]:
         """Batches of paths and positions, and of deleted rows where these are wanted and there are some."""
         if file.is_deletion_vector:
             yield from self._vector(file)
@@ -147,7 +149,7 @@ class DeleteRows:
                         raise CorruptFileError(file.file_path, f"some of its rows have no {name}")
                 yield batch
 
-    def _vector(self, file: DataFile) -> Iterator[Any]:
+    def _vector(self, file: DataFile) -> Iterator[pa.RecordBatch]:
         about, offset, size = file.referenced_data_file, file.content_offset, file.content_size_in_bytes
         if about is None or offset is None or size is None:
             raise CorruptFileError(
@@ -160,10 +162,10 @@ class DeleteRows:
             part = pa.array(positions[start : start + _BATCH_ROWS])
             yield pa.RecordBatch.from_arrays([repeated(about, len(part), pa.string()), part], ["file_path", "pos"])
 
-    def _batch(self, found: _DeleteFile, rows: Any) -> Any:
+    def _batch(self, deletes: _DeleteFile, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The columns of the filter and of the result, for rows of a delete file."""
-        file, count = found.file, rows.num_rows
-        made: dict[str, Any] = {
+        file, count = deletes.file, rows.num_rows
+        values: dict[str, object] = {
             "file_path": self._resolved(rows.column("file_path")),
             "pos": rows.column("pos"),
             "spec_id": file.spec_id,
@@ -172,19 +174,19 @@ class DeleteRows:
             "content_size_in_bytes": file.content_size_in_bytes,
         }
         if "partition" in self._names:
-            one = partition_column(found.columns, self.partition)
-            made["partition"] = one.take(pa.array([0] * count, pa.int32()))
+            one = partition_column(deletes.columns, self.partition)
+            values["partition"] = one.take(pa.array([0] * count, pa.int32()))
         if "row" in rows.schema.names:
-            made["row"] = rows.column("row")
+            values["row"] = rows.column("row")
         columns = []
         for field in self._arrow_schema:
-            value = made.get(field.name)
+            value = values.get(field.name)
             if not isinstance(value, pa.Array):
                 value = repeated(value, count, field.type) if value is not None else pa.nulls(count, field.type)
             columns.append(value if value.type == field.type else value.cast(field.type))
         return pa.RecordBatch.from_arrays(columns, schema=self._arrow_schema)
 
-    def _resolved(self, paths: Any) -> Any:
+    def _resolved(self, paths: pa.Array) -> pa.Array:
         """Paths as locations; the spec does not say whether those in delete files may be relative."""
         if not self._is_relative:
             return paths

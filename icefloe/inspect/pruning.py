@@ -3,19 +3,22 @@
 A filter on partition fields is asked of the partition summaries, one on `content` and `spec_id` of what the list says.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import compress
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from icefloe.expressions import Mask, inclusive_projection, might_match, partitions_might_match
 from icefloe.inspect.request import MetadataRequest
 from icefloe.manifests import FileContent, ManifestContent, ManifestFile, SummaryColumns
+from icefloe.parallel import in_order
 from icefloe.partitioning import PartitionField, PartitionSpec, transforms as tr
-from icefloe.planning import ReplacedColumns
+from icefloe.planning import ManifestSource, ReplacedColumns
 from icefloe.schema import IcebergType, Schema, StructType
+from icefloe.storage import identity
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,30 +29,30 @@ class KnownValues:
     """
 
     size: int
-    bounds: Mapping[int, tuple[Any, Any]]
+    bounds: Mapping[int, tuple[pa.Array, pa.Array]]
 
     @property
-    def record_counts(self) -> Any:
+    def record_counts(self) -> pa.Array:
         """One row each will do: none is empty."""
         return pa.array(np.ones(self.size, np.int64))
 
-    def value_counts(self, field_id: int) -> Any | None:
+    def value_counts(self, field_id: int) -> pa.Array | None:
         """One value each, where it is known."""
         return self.record_counts if self._is_constant(field_id) else None
 
-    def null_counts(self, field_id: int) -> Any | None:
+    def null_counts(self, field_id: int) -> pa.Array | None:
         """Whether the one value is null."""
         return self.bounds[field_id][0].is_null().cast(pa.int64()) if self._is_constant(field_id) else None
 
-    def nan_counts(self, _: int) -> Any | None:
+    def nan_counts(self, _: int) -> pa.Array | None:
         """Not known."""
         return None
 
-    def lower_bounds(self, field_id: int, _: IcebergType) -> Any | None:
+    def lower_bounds(self, field_id: int, _: IcebergType) -> pa.Array | None:
         """The least values."""
         return self.bounds[field_id][0] if field_id in self.bounds else None
 
-    def upper_bounds(self, field_id: int, _: IcebergType) -> Any | None:
+    def upper_bounds(self, field_id: int, _: IcebergType) -> pa.Array | None:
         """The greatest values."""
         return self.bounds[field_id][1] if field_id in self.bounds else None
 
@@ -57,49 +60,75 @@ class KnownValues:
         return field_id in self.bounds and self.bounds[field_id][0] is self.bounds[field_id][1]
 
 
-def prune_manifests(
-    request: MetadataRequest, manifests: Sequence[ManifestFile], partition: StructType, around: str = ""
-) -> list[ManifestFile]:
-    """The manifests that may hold a row that matches.
+SourcedManifest = tuple[ManifestSource, ManifestFile]
+"""A manifest, and where it comes from."""
 
-    `partition` is the table's partition type, `around` names the struct that the columns of files are in, with a dot.
+
+def manifests_to_read(
+    request: MetadataRequest,
+    partition: StructType,
+    is_needed: Callable[[ManifestFile], bool],
+    struct: str = "",
+) -> list[SourcedManifest]:
+    """The manifests of the snapshots, in order and each once, that are needed and may hold a row that matches.
+
+    `partition` is the table's partition type, `struct` names the one that the columns of files are in, with a dot.
     """
-    if not request.is_filtered or not manifests:
-        return list(manifests)
-    kept = might_match(request.bound, _listed(request.schema, manifests, around))
-    ids = partition_field_ids(request.schema, partition, f"{around}partition")
+    sourced = [pair for pair in _manifests_of(request) if is_needed(pair[1])]
+    if not request.is_filtered or not sourced:
+        return sourced
+    return list(compress(sourced, _might_match(request, [manifest for _, manifest in sourced], partition, struct)))
+
+
+def _manifests_of(request: MetadataRequest) -> Iterator[SourcedManifest]:
+    seen: set[str] = set()
+    sources = [request.source(snapshot) for snapshot in request.snapshots]
+
+    def read(index: int) -> Sequence[ManifestFile]:
+        return sources[index].manifests(request.snapshots[index])
+
+    for source, manifests in zip(sources, in_order(read, range(len(sources)), request.workers), strict=True):
+        for manifest in manifests:
+            if (name := identity(manifest.manifest_path)) not in seen:
+                seen.add(name)
+                yield source, manifest
+
+
+def _might_match(
+    request: MetadataRequest, manifests: Sequence[ManifestFile], partition: StructType, struct: str
+) -> Mask:
+    mask = might_match(request.bound, _listed(request.schema, manifests, struct))
+    ids = partition_field_ids(request.schema, partition, f"{struct}partition")
     replaced = ReplacedColumns(request.metadata, request.metadata.schema())
     by_spec: dict[tuple[PartitionSpec, frozenset[int]], list[int]] = {}
-    for place, manifest in enumerate(manifests):
+    for index, manifest in enumerate(manifests):
         # One without a spec is kept: reading it says what is wrong.
         if spec := request.metadata.specs_by_id.get(manifest.partition_spec_id):
-            by_spec.setdefault((spec, replaced.fields(spec, manifest)), []).append(place)
-    for (spec, unlike), places in by_spec.items():
+            by_spec.setdefault((spec, replaced.fields(spec, manifest)), []).append(index)
+    for (spec, unlike), indices in by_spec.items():
         known = {key: value for key, value in ids.items() if key not in unlike}
-        kept[places] &= _by_summaries(request, spec, known, [manifests[place] for place in places])
-    return [manifest for manifest, keep in zip(manifests, kept, strict=True) if keep]
+        mask[indices] &= _by_summaries(request, spec, known, [manifests[index] for index in indices])
+    return mask
 
 
 def partition_field_ids(schema: Schema, partition: StructType, name: str) -> dict[int, int]:
     """The ids that partition fields have among the columns of a metadata table, by their own."""
-    place = schema.find_id(name)
-    if place is None:
+    field_id = schema.find_id(name)
+    if field_id is None:
         return {}
-    kind = schema.fields_by_id[place].field_type
-    assert isinstance(kind, StructType)
-    return {field.field_id: column.field_id for field, column in zip(partition.fields, kind.fields, strict=True)}
+    struct = schema.fields_by_id[field_id].field_type
+    assert isinstance(struct, StructType)
+    return {field.field_id: column.field_id for field, column in zip(partition.fields, struct.fields, strict=True)}
 
 
-def _listed(schema: Schema, manifests: Sequence[ManifestFile], around: str) -> KnownValues:
-    is_data = [manifest.content is ManifestContent.DATA for manifest in manifests]
-    lowest = pa.array([int(FileContent.DATA if each else FileContent.POSITION_DELETES) for each in is_data], pa.int32())
-    highest = pa.array(
-        [int(FileContent.DATA if each else FileContent.EQUALITY_DELETES) for each in is_data], pa.int32()
-    )
+def _listed(schema: Schema, manifests: Sequence[ManifestFile], struct: str) -> KnownValues:
+    is_data = pa.array([manifest.content is ManifestContent.DATA for manifest in manifests], pa.bool_())
+    data, positions, equality = (pa.scalar(int(content), pa.int32()) for content in FileContent)
+    content = pc.if_else(is_data, data, positions), pc.if_else(is_data, data, equality)
     spec_ids = pa.array([manifest.partition_spec_id for manifest in manifests], pa.int32())
-    known = {f"{around}content": (lowest, highest), f"{around}spec_id": (spec_ids, spec_ids)}
-    found = {schema.find_id(name): bounds for name, bounds in known.items()}
-    return KnownValues(len(manifests), {key: bounds for key, bounds in found.items() if key is not None})
+    known = {f"{struct}content": content, f"{struct}spec_id": (spec_ids, spec_ids)}
+    by_id = {schema.find_id(name): bounds for name, bounds in known.items()}
+    return KnownValues(len(manifests), {key: bounds for key, bounds in by_id.items() if key is not None})
 
 
 def _by_summaries(
@@ -109,8 +138,8 @@ def _by_summaries(
     fields = [
         PartitionField(ids[field.field_id], field.field_id, tr.IdentityTransform(), field.name)
         if field.field_id in ids
-        else PartitionField(-1 - place, field.field_id, tr.VoidTransform(), field.name)
-        for place, field in enumerate(spec.fields)
+        else PartitionField(-1 - index, field.field_id, tr.VoidTransform(), field.name)
+        for index, field in enumerate(spec.fields)
     ]
     projected = inclusive_projection(request.bound, PartitionSpec(*fields, spec_id=spec.spec_id), request.schema)
     return partitions_might_match(projected, SummaryColumns(manifests))

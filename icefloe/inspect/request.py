@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +13,9 @@ from icefloe.metadata import Snapshot, TableMetadata
 from icefloe.planning import ManifestSource
 from icefloe.schema import NestedField, Schema, StructType, schema_to_arrow, select_ids
 from icefloe.storage import Storage
+
+Row = dict[str, object]
+"""A row of a metadata table by the names of its columns."""
 
 _MEMORY_PER_BYTE = 10
 """About how much memory a byte of a compressed manifest takes as rows of all columns."""
@@ -38,7 +40,7 @@ class MetadataRequest:
     @cached_property
     def filter_schema(self) -> Schema:
         """The columns that the filter speaks of."""
-        return select_ids(self.schema, {each.field_id for each in bound_references(self.bound)})
+        return select_ids(self.schema, {reference.field_id for reference in bound_references(self.bound)})
 
     @property
     def is_filtered(self) -> bool:
@@ -46,7 +48,7 @@ class MetadataRequest:
         return not isinstance(self.bound, AlwaysTrue)
 
     @cached_property
-    def arrow_schema(self) -> Any:
+    def arrow_schema(self) -> pa.Schema:
         """The columns that are given."""
         return schema_to_arrow(self.projection, ids=False)
 
@@ -61,32 +63,38 @@ class MetadataRequest:
         """Where the manifests of a snapshot come from; they are read once, so nothing is kept of them."""
         return ManifestSource(self.metadata, self.storage, snapshot.snapshot_id, self.metadata.schema())
 
-    def matching(self, rows: Any) -> Any:
-        """For each row of a batch that has the columns of the filter, whether it is wanted."""
-        found = mask(self.bound, rows)
-        return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    def matching(self, rows: pa.RecordBatch) -> pa.Array:
+        """For each row of a batch that has the columns of the filter, whether it matches."""
+        matches = mask(self.bound, rows)
+        return matches.combine_chunks() if isinstance(matches, pa.ChunkedArray) else matches
 
-    def narrowed(self, batches: Iterable[Any]) -> Iterator[Any]:
+    def narrowed(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The wanted rows and columns of batches that have all columns."""
         for batch in batches:
-            kept = batch.filter(self.matching(batch)) if self.is_filtered else batch
-            columns = [_picked(kept.column(field.name), field) for field in self.projection.fields]
-            if kept.num_rows:
+            rows = batch.filter(self.matching(batch)) if self.is_filtered else batch
+            if rows.num_rows:
+                columns = [_picked(rows.column(field.name), field) for field in self.projection.fields]
                 yield pa.RecordBatch.from_arrays(columns, schema=self.arrow_schema)
 
+    def few(self, rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
+        """The same of rows that are few, as one batch."""
+        listed, schema = list(rows), schema_to_arrow(self.schema, ids=False)
+        columns = [pa.array([row[field.name] for row in listed], field.type) for field in schema]
+        return self.narrowed([pa.RecordBatch.from_arrays(columns, schema=schema)])
 
-def _picked(array: Any, field: NestedField) -> Any:
+
+def _picked(array: pa.Array, field: NestedField) -> pa.Array:
     """An array with only the fields of a struct that are wanted."""
-    kind = field.field_type
-    if not isinstance(kind, StructType) or array.type.num_fields == len(kind.fields):
+    struct = field.field_type
+    if not isinstance(struct, StructType) or array.type.num_fields == len(struct.fields):
         return array
-    parts = [_picked(pc.struct_field(array, [inner.name]), inner) for inner in kind.fields]
-    names = [inner.name for inner in kind.fields]
+    parts = [_picked(pc.struct_field(array, [inner.name]), inner) for inner in struct.fields]
+    names = [inner.name for inner in struct.fields]
     fields = [array.type.field(name).with_type(part.type) for name, part in zip(names, parts, strict=True)]
     return pa.StructArray.from_arrays(parts, fields=fields, mask=array.is_null())
 
 
-def retyped(array: Any, target: Any) -> Any:
+def retyped(array: pa.Array, target: pa.DataType) -> pa.Array:
     """A list or map as one of another type that differs in nothing but names and nullability, sharing its memory."""
     if array.type.equals(target, check_metadata=True):
         return array
@@ -99,11 +107,3 @@ def retyped(array: Any, target: Any) -> Any:
         return array.cast(target)
     buffers = array.buffers()[:2]
     return pa.Array.from_buffers(target, len(array), buffers, offset=array.offset, children=[inner])
-
-
-def table_batches(schema: Schema, rows: Iterable[dict[str, Any]]) -> Iterator[Any]:
-    """Rows that are few, as one batch of all columns."""
-    found = list(rows)
-    arrow_schema = schema_to_arrow(schema, ids=False)
-    columns = [pa.array([row[field.name] for row in found], field.type) for field in arrow_schema]
-    yield pa.RecordBatch.from_arrays(columns, schema=arrow_schema)

@@ -5,7 +5,7 @@ from itertools import count
 
 from icefloe.errors import InvalidInputError
 from icefloe.inspect.readable_metrics import readable_metrics_field
-from icefloe.manifests import COLUMN_TYPES, DATA_FILE_ID, ENTRY_COLUMNS, FILE_COLUMNS, Metric
+from icefloe.manifests import DATA_FILE_ID, ENTRY_COLUMNS, PARTITION_ID, Metric, column_field, metric_field
 from icefloe.metadata import TableMetadata
 from icefloe.partitioning import PartitionSpec, unified_partition_type
 from icefloe.schema import Schema, reserved, types
@@ -19,22 +19,11 @@ _BOOL, _INT, _LONG, _TEXT, _BYTES = (
     types.BinaryType(),
 )
 _MOMENT = types.TimestamptzType()
-_FILE_PARTITION_ID = 102
 _CONTENT_OFFSET_ID, _CONTENT_SIZE_ID = 2147483641, 2147483640
 
-_MAPS: dict[Metric, tuple[int, int, int]] = {
-    Metric.COLUMN_SIZES: (108, 117, 118),
-    Metric.VALUE_COUNTS: (109, 119, 120),
-    Metric.NULL_VALUE_COUNTS: (110, 121, 122),
-    Metric.NAN_VALUE_COUNTS: (137, 138, 139),
-    Metric.LOWER_BOUNDS: (125, 126, 127),
-    Metric.UPPER_BOUNDS: (128, 129, 130),
-}
-"""Ids of each map of metrics, its key and its value."""
 
-
-def _required(field_id: int, name: str, kind: types.IcebergType) -> types.NestedField:
-    return types.NestedField(field_id, name, kind, True)
+def _required(field_id: int, name: str, field_type: types.IcebergType) -> types.NestedField:
+    return types.NestedField(field_id, name, field_type, True)
 
 
 HISTORY = Schema(
@@ -81,10 +70,10 @@ def _manifest_fields(is_all: bool) -> Iterator[types.NestedField]:
     yield _required(2, "length", _LONG)
     yield types.NestedField(3, "partition_spec_id", _INT, not is_all)
     yield types.NestedField(4, "added_snapshot_id", _LONG, not is_all)
-    for place, name in enumerate(("added", "existing", "deleted")):
-        yield types.NestedField(5 + place, f"{name}_data_files_count", _INT, not is_all)
-    for place, name in enumerate(("added", "existing", "deleted")):
-        yield _required(15 + place, f"{name}_delete_files_count", _INT)
+    for index, name in enumerate(("added", "existing", "deleted")):
+        yield types.NestedField(5 + index, f"{name}_data_files_count", _INT, not is_all)
+    for index, name in enumerate(("added", "existing", "deleted")):
+        yield _required(15 + index, f"{name}_delete_files_count", _INT)
     yield types.NestedField(8, "partition_summaries", types.ListType(9, summary), not is_all)
 
 
@@ -149,7 +138,7 @@ def table_partition_type(metadata: TableMetadata) -> types.StructType:
     schema = metadata.schema()
     specs = [
         PartitionSpec(
-            *(field for field in spec.fields if all(each in schema.fields_by_id for each in field.source_ids)),
+            *(field for field in spec.fields if schema.fields_by_id.keys() >= {*field.source_ids}),
             spec_id=spec.spec_id,
         )
         for spec in metadata.partition_specs
@@ -164,30 +153,24 @@ def _with_metrics(fields: Iterator[types.NestedField], metadata: TableMetadata) 
 
 def _file_fields(partition: types.StructType) -> Iterator[types.NestedField]:
     """Empty structs are not supported everywhere, so tables without partitions lack the column."""
-    yield _file_field("content")
-    yield _file_field("file_path", required=True)
-    yield _file_field("file_format", required=True)
+    yield column_field("content")
+    yield column_field("file_path", required=True)
+    yield column_field("file_format", required=True)
     yield types.NestedField(141, "spec_id", _INT)
     if partition.fields:
-        yield _required(_FILE_PARTITION_ID, "partition", partition)
-    yield _file_field("record_count", required=True)
-    yield _file_field("file_size_in_bytes", required=True)
-    for metric, (field_id, key_id, value_id) in _MAPS.items():
-        value = _BYTES if metric.is_bound else _LONG
-        yield types.NestedField(field_id, metric.value, types.MapType(key_id, _INT, value_id, value))
+        yield _required(PARTITION_ID, "partition", partition)
+    yield column_field("record_count", required=True)
+    yield column_field("file_size_in_bytes", required=True)
+    yield from map(metric_field, Metric)
     for name in ("key_metadata", "split_offsets", "equality_ids", "sort_order_id"):
-        yield _file_field(name)
+        yield column_field(name)
     for name in ("first_row_id", "referenced_data_file", "content_offset", "content_size_in_bytes"):
-        yield _file_field(name)
-
-
-def _file_field(name: str, *, required: bool = False) -> types.NestedField:
-    return types.NestedField(FILE_COLUMNS[name], name, COLUMN_TYPES[name], required)
+        yield column_field(name)
 
 
 def _entry_fields(partition: types.StructType) -> Iterator[types.NestedField]:
-    for name, field_id in ENTRY_COLUMNS.items():
-        yield types.NestedField(field_id, name, COLUMN_TYPES[name], name == "status")
+    for name in ENTRY_COLUMNS:
+        yield column_field(name, required=name == "status")
     yield _required(DATA_FILE_ID, "data_file", types.StructType(*_file_fields(partition)))
 
 
@@ -213,9 +196,9 @@ def _position_delete_fields(partition: types.StructType, metadata: TableMetadata
     yield types.NestedField(row.field_id, row.name, row.field_type)
     if partition.fields:
         # The columns of the row keep their ids, so the partition fields must have others than these.
-        used = {each.field_id for schema in metadata.schemas for each in types.walk_fields(schema.fields)}
+        used = {field.field_id for schema in metadata.schemas for field in types.walk_fields(schema.fields)}
         free = (number for number in count(1) if number not in used)
-        moved = (types.NestedField(next(free), each.name, each.field_type) for each in partition.fields)
+        moved = (types.NestedField(next(free), field.name, field.field_type) for field in partition.fields)
         yield _required(reserved.PARTITION_ID, "partition", types.StructType(*moved))
     yield _required(reserved.SPEC_ID.field_id, "spec_id", _INT)
     yield _required(reserved.FILE.field_id, "delete_file_path", _TEXT)

@@ -1,39 +1,21 @@
 """The metadata tables that the table's metadata alone answers: history, snapshots, refs and the log of metadata files."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
 
-from icefloe.inspect.request import MetadataRequest, table_batches
+import pyarrow as pa
+
+from icefloe.inspect.request import MetadataRequest, Row
 from icefloe.metadata import TableMetadata
 
 _MICROS = 1000
 """In a millisecond."""
 
 
-def history_batches(request: MetadataRequest) -> Iterator[Any]:
+def _history(request: MetadataRequest) -> Iterator[Row]:
     """Which snapshot was current from when on."""
-    return request.narrowed(table_batches(request.schema, _history(request.metadata)))
-
-
-def snapshot_batches(request: MetadataRequest) -> Iterator[Any]:
-    """All snapshots."""
-    return request.narrowed(table_batches(request.schema, _snapshots(request.metadata)))
-
-
-def ref_batches(request: MetadataRequest) -> Iterator[Any]:
-    """Branches and tags."""
-    return request.narrowed(table_batches(request.schema, _refs(request.metadata)))
-
-
-def metadata_log_batches(request: MetadataRequest) -> Iterator[Any]:
-    """The metadata files that the table had, and the one that it has."""
-    rows = _metadata_log(request.metadata, request.metadata_location)
-    return request.narrowed(table_batches(request.schema, rows))
-
-
-def _history(metadata: TableMetadata) -> Iterator[dict[str, Any]]:
+    metadata = request.metadata
     current = metadata.current_snapshot_id
-    ancestors = set() if current is None else {each.snapshot_id for each in metadata.ancestors(current)}
+    ancestors = set() if current is None else {snapshot.snapshot_id for snapshot in metadata.ancestors(current)}
     for entry in metadata.snapshot_log:
         snapshot = metadata.snapshot_by_id(entry.snapshot_id)
         yield {
@@ -44,21 +26,24 @@ def _history(metadata: TableMetadata) -> Iterator[dict[str, Any]]:
         }
 
 
-def _snapshots(metadata: TableMetadata) -> Iterator[dict[str, Any]]:
+def _snapshots(request: MetadataRequest) -> Iterator[Row]:
+    """All snapshots."""
+    metadata = request.metadata
     for snapshot in metadata.snapshots:
-        place = snapshot.manifest_list
-        summary = snapshot.summary
+        location, summary = snapshot.manifest_list, snapshot.summary
         yield {
             "committed_at": snapshot.timestamp_ms * _MICROS,
             "snapshot_id": snapshot.snapshot_id,
             "parent_id": snapshot.parent_snapshot_id,
             "operation": snapshot.operation,
-            "manifest_list": None if place is None else metadata.resolve(place),
+            "manifest_list": None if location is None else metadata.resolve(location),
             "summary": None if summary is None else list(summary.properties.items()),
         }
 
 
-def _refs(metadata: TableMetadata) -> Iterator[dict[str, Any]]:
+def _refs(request: MetadataRequest) -> Iterator[Row]:
+    """Branches and tags."""
+    metadata = request.metadata
     for name, ref in metadata.refs.items():
         yield {
             "name": name,
@@ -70,10 +55,12 @@ def _refs(metadata: TableMetadata) -> Iterator[dict[str, Any]]:
         }
 
 
-def _metadata_log(metadata: TableMetadata, location: str | None) -> Iterator[dict[str, Any]]:
+def _metadata_log(request: MetadataRequest) -> Iterator[Row]:
+    """The metadata files that the table had, and the one that it has."""
+    metadata = request.metadata
     files = [(entry.timestamp_ms, entry.metadata_file) for entry in metadata.metadata_log]
-    if location is not None:
-        files.append((metadata.last_updated_ms, location))
+    if request.metadata_location is not None:
+        files.append((metadata.last_updated_ms, request.metadata_location))
     for timestamp_ms, file in files:
         latest = _latest_at(metadata, timestamp_ms)
         snapshot = None if latest is None else metadata.snapshot_by_id(latest)
@@ -92,3 +79,16 @@ def _latest_at(metadata: TableMetadata, timestamp_ms: int) -> int | None:
         if entry.timestamp_ms <= timestamp_ms:
             return entry.snapshot_id
     return None
+
+
+_ROWS: dict[str, Callable[[MetadataRequest], Iterator[Row]]] = {
+    "history": _history,
+    "metadata_log_entries": _metadata_log,
+    "snapshots": _snapshots,
+    "refs": _refs,
+}
+
+
+def snapshot_batches(request: MetadataRequest) -> Iterator[pa.RecordBatch]:
+    """The rows of one of these tables."""
+    return request.few(_ROWS[request.name](request))

@@ -4,7 +4,7 @@ import datetime as dt
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 import pyarrow as pa
 
@@ -16,7 +16,7 @@ from icefloe.inspect.partitions import partition_batches
 from icefloe.inspect.position_deletes import position_delete_batches
 from icefloe.inspect.request import MetadataRequest
 from icefloe.inspect.schemas import TABLE_NAMES, metadata_table_schema
-from icefloe.inspect.snapshots import history_batches, metadata_log_batches, ref_batches, snapshot_batches
+from icefloe.inspect.snapshots import snapshot_batches
 from icefloe.metadata import Snapshot, TableMetadata
 from icefloe.planning import ALL_COLUMNS, check_names, choose_snapshot, parsed_filter, scan_options
 from icefloe.schema import Schema, select
@@ -30,13 +30,13 @@ OF_ONE_SNAPSHOT = frozenset(
 READ_AHEAD_BYTES = 256 << 20
 """How much of a stream is in memory ahead of the one who reads it, about."""
 
-_BATCHES: dict[str, Callable[[MetadataRequest], Iterator[Any]]] = {
+_BATCHES: dict[str, Callable[[MetadataRequest], Iterator[pa.RecordBatch]]] = {
     "entries": entry_batches,
     "all_entries": entry_batches,
-    "history": history_batches,
-    "metadata_log_entries": metadata_log_batches,
+    "history": snapshot_batches,
+    "metadata_log_entries": snapshot_batches,
     "snapshots": snapshot_batches,
-    "refs": ref_batches,
+    "refs": snapshot_batches,
     "manifests": manifest_batches,
     "all_manifests": manifest_batches,
     "partitions": partition_batches,
@@ -80,7 +80,7 @@ class MetadataScan:
         if self.name not in TABLE_NAMES:
             raise InvalidInputError(f"there is no metadata table {self.name!r}; there are: {', '.join(TABLE_NAMES)}")
         check_names(self.selected_fields, self.name)
-        travels = any(each is not None for each in (self.snapshot_id, self.ref, self.as_of))
+        travels = (self.snapshot_id, self.ref, self.as_of) != (None, None, None)
         if travels and self.name not in OF_ONE_SNAPSHOT:
             known = ", ".join(name for name in TABLE_NAMES if name in OF_ONE_SNAPSHOT)
             raise InvalidInputError(
@@ -96,12 +96,12 @@ class MetadataScan:
         """The columns that are wanted, in the order of the table."""
         return select(self.schema, self.selected_fields, self.case_sensitive)
 
-    def to_arrow(self) -> Any:
+    def to_arrow(self) -> pa.Table:
         """All rows as a `pyarrow.Table`."""
         request = self._request()
         return pa.Table.from_batches(list(_BATCHES.get(self.name, file_batches)(request)), request.arrow_schema)
 
-    def to_arrow_batch_reader(self) -> Any:
+    def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream of Arrow batches: nothing is read before it is asked for, and little ahead of that."""
         request = self._request(READ_AHEAD_BYTES)
         return pa.RecordBatchReader.from_batches(request.arrow_schema, _BATCHES.get(self.name, file_batches)(request))
@@ -143,23 +143,23 @@ class Inspect:
         """A metadata table by name, to be had as a table or as a stream."""
         return MetadataScan(name, self._metadata, self._storage, self._location, snapshot_id, **what)
 
-    def entries(self, snapshot_id: int | None = None, **what: Unpack[Travel]) -> Any:
+    def entries(self, snapshot_id: int | None = None, **what: Unpack[Travel]) -> pa.Table:
         """The entries of a snapshot's manifests, those of removed files too."""
         return self.scan("entries", snapshot_id, **what).to_arrow()
 
-    def files(self, snapshot_id: int | None = None, **what: Unpack[Travel]) -> Any:
+    def files(self, snapshot_id: int | None = None, **what: Unpack[Travel]) -> pa.Table:
         """The data and delete files of a snapshot."""
         return self.scan("files", snapshot_id, **what).to_arrow()
 
-    def data_files(self, snapshot_id: int | None = None, **what: Unpack[Travel]) -> Any:
+    def data_files(self, snapshot_id: int | None = None, **what: Unpack[Travel]) -> pa.Table:
         """The data files of a snapshot."""
         return self.scan("data_files", snapshot_id, **what).to_arrow()
 
-    def delete_files(self, snapshot_id: int | None = None, **what: Unpack[Travel]) -> Any:
+    def delete_files(self, snapshot_id: int | None = None, **what: Unpack[Travel]) -> pa.Table:
         """The delete files and deletion vectors of a snapshot."""
         return self.scan("delete_files", snapshot_id, **what).to_arrow()
 
-    def manifests(self, snapshot_id: int | None = None, **what: Unpack[Travel]) -> Any:
+    def manifests(self, snapshot_id: int | None = None, **what: Unpack[Travel]) -> pa.Table:
         """The manifests of a snapshot."""
         return self.scan("manifests", snapshot_id, **what).to_arrow()
 
@@ -173,7 +173,7 @@ class Inspect:
         options: Mapping[str, str] | None = None,
         ref: str | None = None,
         as_of: int | dt.datetime | None = None,
-    ) -> Any:
+    ) -> pa.Table:
         """The partitions of a snapshot, with what their live files sum up to."""
         return self.scan(
             "partitions",
@@ -186,42 +186,42 @@ class Inspect:
             as_of=as_of,
         ).to_arrow()
 
-    def position_deletes(self, snapshot_id: int | None = None, **what: Unpack[Travel]) -> Any:
+    def position_deletes(self, snapshot_id: int | None = None, **what: Unpack[Travel]) -> pa.Table:
         """Every row that a delete file or deletion vector of a snapshot deletes by position."""
         return self.scan("position_deletes", snapshot_id, **what).to_arrow()
 
-    def history(self, **what: Unpack[Narrowing]) -> Any:
+    def history(self, **what: Unpack[Narrowing]) -> pa.Table:
         """Which snapshot was current from when on."""
         return self.scan("history", **what).to_arrow()
 
-    def metadata_log_entries(self, **what: Unpack[Narrowing]) -> Any:
+    def metadata_log_entries(self, **what: Unpack[Narrowing]) -> pa.Table:
         """The metadata files that the table had, and the one that it has."""
         return self.scan("metadata_log_entries", **what).to_arrow()
 
-    def snapshots(self, **what: Unpack[Narrowing]) -> Any:
+    def snapshots(self, **what: Unpack[Narrowing]) -> pa.Table:
         """All snapshots."""
         return self.scan("snapshots", **what).to_arrow()
 
-    def refs(self, **what: Unpack[Narrowing]) -> Any:
+    def refs(self, **what: Unpack[Narrowing]) -> pa.Table:
         """Branches and tags."""
         return self.scan("refs", **what).to_arrow()
 
-    def all_data_files(self, **what: Unpack[Narrowing]) -> Any:
+    def all_data_files(self, **what: Unpack[Narrowing]) -> pa.Table:
         """The data files of all snapshots; those in several manifests come several times."""
         return self.scan("all_data_files", **what).to_arrow()
 
-    def all_delete_files(self, **what: Unpack[Narrowing]) -> Any:
+    def all_delete_files(self, **what: Unpack[Narrowing]) -> pa.Table:
         """The delete files of all snapshots, likewise."""
         return self.scan("all_delete_files", **what).to_arrow()
 
-    def all_files(self, **what: Unpack[Narrowing]) -> Any:
+    def all_files(self, **what: Unpack[Narrowing]) -> pa.Table:
         """The data and delete files of all snapshots, likewise."""
         return self.scan("all_files", **what).to_arrow()
 
-    def all_manifests(self, **what: Unpack[Narrowing]) -> Any:
+    def all_manifests(self, **what: Unpack[Narrowing]) -> pa.Table:
         """The manifests of all snapshots, again for each snapshot that has them."""
         return self.scan("all_manifests", **what).to_arrow()
 
-    def all_entries(self, **what: Unpack[Narrowing]) -> Any:
+    def all_entries(self, **what: Unpack[Narrowing]) -> pa.Table:
         """The entries of the manifests of all snapshots, each manifest once."""
         return self.scan("all_entries", **what).to_arrow()

@@ -2,7 +2,23 @@
 
 from icefloe.manifests.arrow_values import to_internal, value_array_type
 from icefloe.manifests.columns import ManifestColumns, columns_of, columns_of_files
-from icefloe.manifests.entry_codec import COLUMN_TYPES, DATA_FILE_ID, ENTRY_COLUMNS, FILE_COLUMNS
+from icefloe.manifests.entry_codec import (
+    ALL_COLUMNS,
+    ALWAYS,
+    BOUNDS,
+    COLUMN_TYPES,
+    COUNTS,
+    DATA_FILE_ID,
+    ENTRY_COLUMNS,
+    EVERYTHING,
+    FILE_COLUMNS,
+    PARTITION_ID,
+    WITHOUT_METRICS,
+    Wanted,
+    column_field,
+    metric_field,
+    wanted,
+)
 from icefloe.manifests.inheritance import assign_first_row_ids, assign_sequence_numbers, inherit
 from icefloe.manifests.list_codec import (
     decode_manifest_list,
@@ -10,7 +26,7 @@ from icefloe.manifests.list_codec import (
     inline_manifests,
     read_manifest_list,
 )
-from icefloe.manifests.metrics import MetricColumns
+from icefloe.manifests.metrics import MetricColumns, list_offsets
 from icefloe.manifests.of_snapshot import ManifestCache, SnapshotManifests, error_of_snapshot
 from icefloe.manifests.reader import decode_manifest, read_manifest
 from icefloe.manifests.summaries import SummaryColumns, count_entries, min_sequence_number, summarize
@@ -24,15 +40,5 @@ from icefloe.manifests.values import (
     ManifestFile,
     Metric,
     PartitionFieldSummary,
-)
-from icefloe.manifests.wanted_columns import (
-    ALL_COLUMNS,
-    ALWAYS,
-    BOUNDS,
-    COUNTS,
-    EVERYTHING,
-    WITHOUT_METRICS,
-    Wanted,
-    wanted,
 )
 from icefloe.manifests.writer import ManifestFormat, StatsForm, write_manifest, write_manifests

@@ -1,7 +1,5 @@
 """Which entries a manifest may be written with (spec: Manifest Entry Fields, Data File Fields, Row-level Deletes)."""
 
-from typing import Any
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,9 +23,9 @@ def check_entries(columns: ManifestColumns, version: int, content: ManifestConte
         check.none(pc.is_null(columns.column(name)), f"has no {name}")
     for name in ("record_count", "file_size_in_bytes"):
         check.none(pc.less(columns.column(name), 0), f"has a negative {name}")
-    status, kinds = columns.column("status"), columns.column("content")
+    status = columns.column("status")
     check.none(pc.invert(pc.is_in(status, pa.array(list(map(int, EntryStatus)), pa.int32()))), "has an unknown status")
-    _check_content(check, kinds, content)
+    _check_content(check, content)
     _check_numbers(check, version, snapshot_id)
     _check_deletes(check, version)
 
@@ -35,16 +33,16 @@ def check_entries(columns: ManifestColumns, version: int, content: ManifestConte
 def _are_new_data_files(columns: ManifestColumns) -> bool:
     """Whether all entries are new data files that leave their numbers to the commit, as in every append: no rule is broken.
 
-    Told at a glance, since the rules one by one take longer than all else that is done for a few files.
+    Seen at a glance, since the rules one by one take longer than all else that is done for a few files.
     """
     length = len(columns)
     if not length or any(columns.column(name).null_count for name in _REQUIRED):
         return False
-    status, kinds, rows, sizes = (
+    status, contents, rows, sizes = (
         columns.column(name).to_numpy() for name in ("status", "content", "record_count", "file_size_in_bytes")
     )
     return (
-        bool((status == int(EntryStatus.ADDED)).all() and (kinds == int(FileContent.DATA)).all())
+        bool((status == int(EntryStatus.ADDED)).all() and (contents == int(FileContent.DATA)).all())
         and min(rows.min(), sizes.min()) >= 0
         and all(columns.column(name).null_count == length for name in (*_LEFT_TO_THE_COMMIT, "equality_ids"))
     )
@@ -57,22 +55,23 @@ class _Check:
         self.is_added = pc.equal(status, int(EntryStatus.ADDED))
         self.is_deleted = pc.equal(status, int(EntryStatus.DELETED))
 
-    def none(self, is_wrong: Any, problem: str) -> None:
+    def none(self, is_wrong: pa.Array, problem: str) -> None:
         """No entry may be marked."""
         if len(is_wrong) and pc.any(is_wrong, min_count=0).as_py():
-            place = pc.index(pc.fill_null(is_wrong, False), True).as_py()
-            path = self.columns.column("file_path")[place].as_py()
-            raise InvalidInputError(f"entry {place}, file {path!r}, {problem}")
+            index = pc.index(pc.fill_null(is_wrong, False), True).as_py()
+            path = self.columns.column("file_path")[index].as_py()
+            raise InvalidInputError(f"entry {index}, file {path!r}, {problem}")
 
 
-def _check_content(check: _Check, kinds: Any, content: ManifestContent) -> None:
-    is_data = pc.equal(kinds, int(FileContent.DATA))
+def _check_content(check: _Check, content: ManifestContent) -> None:
+    contents = check.columns.column("content")
+    is_data = pc.equal(contents, int(FileContent.DATA))
     if content is ManifestContent.DATA:
         check.none(pc.invert(is_data), "is a delete file; those go into delete manifests")
     else:
         check.none(is_data, "is a data file; those go into data manifests")
         known = pa.array(list(map(int, FileContent)), pa.int32())
-        check.none(pc.invert(pc.is_in(kinds, known)), "has an unknown content")
+        check.none(pc.invert(pc.is_in(contents, known)), "has an unknown content")
 
 
 def _check_numbers(check: _Check, version: int, snapshot_id: int) -> None:
@@ -100,14 +99,14 @@ def _check_numbers(check: _Check, version: int, snapshot_id: int) -> None:
 
 def _check_deletes(check: _Check, version: int) -> None:
     columns = check.columns
-    kinds = columns.column("content")
-    is_equality = pc.equal(kinds, int(FileContent.EQUALITY_DELETES))
+    contents = columns.column("content")
+    is_equality = pc.equal(contents, int(FileContent.EQUALITY_DELETES))
     has_ids = pc.fill_null(pc.greater(pc.list_value_length(columns.column("equality_ids")), 0), False)
     check.none(pc.and_not(is_equality, has_ids), "is an equality delete file without equality_ids")
     check.none(pc.and_not(has_ids, is_equality), "has equality_ids but is no equality delete file")
-    is_data = pc.equal(kinds, int(FileContent.DATA))
+    is_data = pc.equal(contents, int(FileContent.DATA))
     check.none(pc.and_not(pc.is_valid(columns.column("first_row_id")), is_data), "is a delete file with a first_row_id")
-    is_position = pc.equal(kinds, int(FileContent.POSITION_DELETES))
+    is_position = pc.equal(contents, int(FileContent.POSITION_DELETES))
     is_vector = pc.and_(is_position, pc.equal(pc.utf8_lower(columns.column("file_format")), "puffin"))
     if not allows(version, Feature.DELETION_VECTORS):
         check.none(is_vector, f"is a deletion vector; v{version} tables have none")

@@ -1,12 +1,15 @@
-"""The names, ids and types of a manifest's fields in each format version (spec: Manifest Entry Fields, Data File Fields)."""
+"""The names, ids and types of a manifest's fields in each format version (spec: Manifest Entry Fields, Data File Fields), and
+which of them to decode: what nobody asks for costs no memory."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from operator import attrgetter
 
 from icefloe.avro import Choice, Take, TakeEach, TakeFields, TakeList, TakePairs, TakeSpread
+from icefloe.errors import InvalidInputError
 from icefloe.manifests.values import ManifestContent, Metric
 from icefloe.partitioning import PartitionSpec, fields_to_json
-from icefloe.schema import Schema, schema_to_json, types
+from icefloe.schema import JSON, Schema, schema_to_json, types
 from icefloe.versions import Feature, allows
 
 ENTRY_NAME = "manifest_entry"
@@ -86,12 +89,14 @@ class Stored:
     content_stats: types.StructType | None = None
 
 
-def _field(name: str, *, required: bool = False) -> types.NestedField:
+def column_field(name: str, *, required: bool = False) -> types.NestedField:
+    """A column of an entry or of its file."""
     field_id = ENTRY_COLUMNS[name] if name in ENTRY_COLUMNS else FILE_COLUMNS[name]
     return types.NestedField(field_id, name, COLUMN_TYPES[name], required)
 
 
-def _map_field(metric: Metric) -> types.NestedField:
+def metric_field(metric: Metric) -> types.NestedField:
+    """The map of a metric."""
     field_id, key_id, value_id, value = _METRICS[metric]
     return types.NestedField(field_id, metric.value, types.MapType(key_id, _INT, value_id, value))
 
@@ -100,44 +105,44 @@ def file_type(version: int, partition: types.StructType, stored: Stored) -> type
     """The struct of a data file as tables of this version write it."""
     fields: list[types.NestedField] = []
     if allows(version, Feature.DELETE_FILES):
-        fields.append(_field("content", required=True))
-    fields += [_field("file_path", required=True), _field("file_format", required=True)]
+        fields.append(column_field("content", required=True))
+    fields += [column_field("file_path", required=True), column_field("file_format", required=True)]
     fields.append(types.NestedField(PARTITION_ID, PARTITION_ROLE, partition, True))
-    fields += [_field("record_count", required=True), _field("file_size_in_bytes", required=True)]
+    fields += [column_field("record_count", required=True), column_field("file_size_in_bytes", required=True)]
     if allows(version, Feature.BLOCK_SIZES):
         fields.append(types.NestedField(BLOCK_SIZE_ID, "block_size_in_bytes", _LONG, True))
     if stored.content_stats is not None:
         fields.append(types.NestedField(CONTENT_STATS_ID, CONTENT_STATS_ROLE, stored.content_stats))
     # Sizes on disk have no place in content stats, so their map is written in any case.
-    fields += [_map_field(metric) for metric in Metric if stored.maps or metric is Metric.COLUMN_SIZES]
-    fields += [_field("key_metadata"), _field("split_offsets")]
+    fields += [metric_field(metric) for metric in Metric if stored.maps or metric is Metric.COLUMN_SIZES]
+    fields += [column_field("key_metadata"), column_field("split_offsets")]
     if allows(version, Feature.DELETE_FILES):
-        fields.append(_field("equality_ids"))
-    fields.append(_field("sort_order_id"))
+        fields.append(column_field("equality_ids"))
+    fields.append(column_field("sort_order_id"))
     if allows(version, Feature.ROW_LINEAGE):
-        fields.append(_field("first_row_id"))
+        fields.append(column_field("first_row_id"))
     if allows(version, Feature.DELETE_FILES):
-        fields.append(_field("referenced_data_file"))
+        fields.append(column_field("referenced_data_file"))
     if allows(version, Feature.DELETION_VECTORS):
-        fields += [_field("content_offset"), _field("content_size_in_bytes")]
+        fields += [column_field("content_offset"), column_field("content_size_in_bytes")]
     return types.StructType(*fields)
 
 
 def entry_type(version: int, partition: types.StructType, stored: Stored) -> types.StructType:
     """The struct of a manifest entry as tables of this version write it."""
     has_numbers = allows(version, Feature.SEQUENCE_NUMBERS)
-    fields = [_field("status", required=True), _field("snapshot_id", required=not has_numbers)]
+    fields = [column_field("status", required=True), column_field("snapshot_id", required=not has_numbers)]
     if has_numbers:
-        fields += [_field("sequence_number"), _field("file_sequence_number")]
+        fields += [column_field("sequence_number"), column_field("file_sequence_number")]
     fields.append(types.NestedField(DATA_FILE_ID, "data_file", file_type(version, partition, stored), True))
     return types.StructType(*fields)
 
 
 def manifest_metadata(
     version: int, schema: Schema, spec: PartitionSpec, content: ManifestContent, entry: types.StructType
-) -> dict[str, Any]:
+) -> JSON:
     """The key-value metadata of a manifest, before it is turned to text (spec: Manifests)."""
-    found: dict[str, Any] = {
+    metadata: JSON = {
         "schema": schema_to_json(schema),
         "schema-id": schema.schema_id,
         "partition-spec": fields_to_json(spec, version),
@@ -146,27 +151,64 @@ def manifest_metadata(
         "iceberg.schema": schema_to_json(Schema(*entry.fields)),
     }
     if allows(version, Feature.DELETE_FILES):
-        found["content"] = "data" if content is ManifestContent.DATA else "deletes"
-    return found
+        metadata["content"] = "data" if content is ManifestContent.DATA else "deletes"
+    return metadata
 
 
-def choose(
-    columns: frozenset[str], *, partition: bool, metrics: frozenset[Metric], field_ids: tuple[int, ...] | None
-) -> TakeFields:
-    """What to take from the rows of a manifest; metrics of all fields if `field_ids` is None."""
+ALL_COLUMNS = frozenset((*ENTRY_COLUMNS, *FILE_COLUMNS))
+ALWAYS = frozenset((*ENTRY_COLUMNS, "content", "record_count", "first_row_id"))
+"""What is decoded in any case: inheritance needs it."""
+COUNTS = frozenset(metric for metric in Metric if not metric.is_bound)
+BOUNDS = frozenset(metric for metric in Metric if metric.is_bound)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Columns by name, the partition tuple, and metrics of some fields (of all if `field_ids` is None)."""
+
+    columns: frozenset[str]
+    partition: bool
+    metrics: frozenset[Metric]
+    field_ids: tuple[int, ...] | None
+
+    def __post_init__(self) -> None:
+        unknown = self.columns - ALL_COLUMNS
+        if unknown:
+            known = ", ".join(sorted(ALL_COLUMNS))
+            raise InvalidInputError(f"manifests have no column {', '.join(sorted(unknown))}; columns are {known}")
+
+
+EVERYTHING = Wanted(ALL_COLUMNS, True, frozenset(Metric), None)
+"""All that a manifest says."""
+
+WITHOUT_METRICS = Wanted(ALL_COLUMNS, True, frozenset(), ())
+"""All but the statistics of columns."""
+
+
+def wanted(
+    *columns: str, partition: bool = True, field_ids: Iterable[int] = (), metrics: Iterable[Metric] = Metric
+) -> Wanted:
+    """These columns and those that inheritance needs, with metrics of these fields."""
+    ids = tuple(sorted(set(field_ids)))
+    return Wanted(ALWAYS | frozenset(columns), partition, frozenset(metrics) if ids else frozenset(), ids)
+
+
+def choose(wanted: Wanted) -> TakeFields:
+    """What to take from the rows of a manifest."""
+    columns, field_ids = wanted.columns | ALWAYS, wanted.field_ids
     file: list[tuple[int, str, Choice]] = []
     for name, field_id in FILE_COLUMNS.items():
         if name in columns:
             key = (name, 0)
             file.append((field_id, name, TakeList(key) if name in LIST_COLUMNS else Take(key)))
-    if partition:
+    if wanted.partition:
         file.append((PARTITION_ID, PARTITION_ROLE, TakeEach(PARTITION_ROLE)))
     if field_ids is None or field_ids:
-        for metric in sorted(metrics, key=lambda each: each.value):
+        for metric in sorted(wanted.metrics, key=attrgetter("value")):
             role = metric.value
             taken: Choice = TakePairs((role, 0)) if field_ids is None else TakeSpread(role, field_ids)
             file.append((METRIC_IDS[metric], role, taken))
-        if metrics - {Metric.COLUMN_SIZES}:
+        if wanted.metrics - {Metric.COLUMN_SIZES}:
             only = None if field_ids is None else frozenset(map(stats_base_id, field_ids)) - {-1}
             file.append((CONTENT_STATS_ID, CONTENT_STATS_ROLE, TakeEach(CONTENT_STATS_ROLE, only)))
     entry: list[tuple[int, str, Choice]] = [

@@ -68,7 +68,7 @@ def assign_first_row_ids(manifests: Iterable[ManifestFile], first_row_id: int) -
 
     Room is left for existing rows too, since their files may lack an id when they come from before v3.
     """
-    found = []
+    assigned = []
     for manifest in manifests:
         if manifest.content is ManifestContent.DELETES:
             manifest = replace(manifest, first_row_id=None)
@@ -81,15 +81,15 @@ def assign_first_row_ids(manifests: Iterable[ManifestFile], first_row_id: int) -
                 )
             manifest = replace(manifest, first_row_id=first_row_id)
             first_row_id += added + existing
-        found.append(manifest)
-    return tuple(found), first_row_id
+        assigned.append(manifest)
+    return tuple(assigned), first_row_id
 
 
 def assign_sequence_numbers(
     manifests: Iterable[ManifestFile], snapshot_id: int, sequence_number: int
 ) -> tuple[ManifestFile, ...]:
     """The manifests of a new snapshot, those that it wrote itself with its sequence number."""
-    found = []
+    assigned = []
     for manifest in manifests:
         if manifest.sequence_number < 0 or manifest.min_sequence_number < 0:
             if manifest.added_snapshot_id != snapshot_id:
@@ -104,5 +104,5 @@ def assign_sequence_numbers(
                 if manifest.min_sequence_number < 0
                 else manifest.min_sequence_number,
             )
-        found.append(manifest)
-    return tuple(found)
+        assigned.append(manifest)
+    return tuple(assigned)

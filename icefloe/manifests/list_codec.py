@@ -28,7 +28,7 @@ from icefloe.manifests.inheritance import assign_first_row_ids, assign_sequence_
 from icefloe.manifests.reader import Read, decode_rows
 from icefloe.manifests.values import ManifestContent, ManifestFile, PartitionFieldSummary
 from icefloe.metadata import DEFAULT_LIMITS, Limits, relativize, resolve_location
-from icefloe.schema import Schema, arrow_value_type, schema_to_json, types
+from icefloe.schema import JSON, Schema, arrow_value_type, schema_to_json, types
 from icefloe.versions import Feature, allows, check_version
 
 LIST_NAME = "manifest_file"
@@ -99,49 +99,48 @@ def decode_manifest_list(
     for name in _NEVER_NULL:
         if name not in columns or columns[name].null_count:
             raise CorruptFileError(location, f"it is not a manifest list: a manifest has no {name}")
-    values = {name: column.to_pylist() for name, column in columns.items()}
-    return tuple(_manifest(values, row, location, table_location) for row in range(decoded.rows))
+    rows = zip(*(column.to_pylist() for column in columns.values()), strict=True)
+    return tuple(_manifest(dict(zip(columns, row, strict=True)), location, table_location) for row in rows)
 
 
-def _manifest(values: Mapping[str, list[Any]], row: int, location: str, table_location: str | None) -> ManifestFile:
-    found = {name: column[row] for name, column in values.items()}
+def _manifest(fields: dict[str, Any], location: str, table_location: str | None) -> ManifestFile:
     for name in _ZERO_IN_V1:
-        found[name] = found.get(name) or 0
-    if found["content"] not in (0, 1):
+        fields[name] = fields.get(name) or 0
+    if fields["content"] not in (0, 1):
         raise CorruptFileError(
-            location, f"manifest {found['manifest_path']!r} has the unknown content {found['content']}"
+            location, f"manifest {fields['manifest_path']!r} has the unknown content {fields['content']}"
         )
-    found["content"] = ManifestContent(found["content"])
-    if (summaries := found.get("partitions")) is not None:
-        found["partitions"] = tuple(_summary(each) for each in summaries)
+    fields["content"] = ManifestContent(fields["content"])
+    if fields.get("partitions") is not None:
+        fields["partitions"] = tuple(map(_summary, fields["partitions"]))
     if table_location is not None:
-        found["manifest_path"] = resolve_location(table_location, found["manifest_path"])
-    return ManifestFile(**found)
+        fields["manifest_path"] = resolve_location(table_location, fields["manifest_path"])
+    return ManifestFile(**fields)
 
 
 def _summary(item: Mapping[str, Any]) -> PartitionFieldSummary:
-    found = {key.partition(":")[0]: value for key, value in item.items()}
-    found["contains_null"] = found.get("contains_null") is not False
-    return PartitionFieldSummary(**found)
+    fields = {key.partition(":")[0]: value for key, value in item.items()}
+    fields["contains_null"] = fields.get("contains_null") is not False
+    return PartitionFieldSummary(**fields)
 
 
 def inline_manifests(locations: Iterable[str], snapshot_id: int, read: Read) -> tuple[ManifestFile, ...]:
     """The manifests of a v1 snapshot that names them itself, with what their own headers say; counts are not known."""
-    found = []
+    manifests = []
     for location in locations:
         data = read(location)
         header = open_container(data, location).metadata
         text = header.get("partition-spec-id", "0")
         if not text.isdigit():
             raise CorruptFileError(location, f"its partition-spec-id is {text!r}; it must be a number")
-        found.append(ManifestFile(location, len(data), int(text), snapshot_id))
-    return tuple(found)
+        manifests.append(ManifestFile(location, len(data), int(text), snapshot_id))
+    return tuple(manifests)
 
 
 def _list_type(version: int) -> types.StructType:
     numbers = allows(version, Feature.SEQUENCE_NUMBERS)
     fields = []
-    for name, (field_id, kind) in _FIELDS.items():
+    for name, (field_id, field_type) in _FIELDS.items():
         if name in _ZERO_IN_V1 and not numbers:
             continue
         if name == "first_row_id" and not allows(version, Feature.ROW_LINEAGE):
@@ -149,7 +148,7 @@ def _list_type(version: int) -> types.StructType:
         if name == "key_metadata":
             fields.append(types.NestedField(_PARTITIONS_ID, "partitions", _SUMMARIES))
         is_required = name in _NEVER_NULL or (numbers and (name in _ZERO_IN_V1 or name in _COUNTS))
-        fields.append(types.NestedField(field_id, name, kind, is_required))
+        fields.append(types.NestedField(field_id, name, field_type, is_required))
     return types.StructType(*fields)
 
 
@@ -197,8 +196,8 @@ def encode_manifest_list(
 
 
 @cache
-def _schema(version: int) -> tuple[types.StructType, Any, str]:
-    """The type of a list's rows, and how Avro and the header tell it."""
+def _schema(version: int) -> tuple[types.StructType, JSON, str]:
+    """The type of a list's rows, as Avro has it, and as the header does."""
     struct = _list_type(version)
     text = json.dumps(schema_to_json(Schema(*struct.fields)), separators=(",", ":"))
     return struct, avro_record(struct.fields, LIST_NAME), text
@@ -208,19 +207,19 @@ def _metadata(
     version: int, snapshot_id: int, parent_snapshot_id: int | None, sequence_number: int, first_row_id: int | None
 ) -> dict[str, str]:
     parent = "null" if parent_snapshot_id is None else str(parent_snapshot_id)
-    found = {"snapshot-id": str(snapshot_id), "parent-snapshot-id": parent, "format-version": str(version)}
+    metadata = {"snapshot-id": str(snapshot_id), "parent-snapshot-id": parent, "format-version": str(version)}
     if allows(version, Feature.SEQUENCE_NUMBERS):
-        found["sequence-number"] = str(sequence_number)
+        metadata["sequence-number"] = str(sequence_number)
     if allows(version, Feature.ROW_LINEAGE):
-        found["first-row-id"] = str(first_row_id)
-    return found
+        metadata["first-row-id"] = str(first_row_id)
+    return metadata
 
 
-def _columns(manifests: Sequence[ManifestFile], struct: types.StructType, paths: list[str]) -> dict[int, Any]:
-    found: dict[int, Any] = {}
+def _columns(manifests: Sequence[ManifestFile], struct: types.StructType, paths: list[str]) -> dict[int, pa.Array]:
+    columns: dict[int, pa.Array] = {}
     for field in struct.fields:
         if field.field_id == _PARTITIONS_ID:
-            found[field.field_id] = _summary_column(manifests)
+            columns[field.field_id] = _summary_column(manifests)
             continue
         values: list[Any] = paths if field.name == "manifest_path" else list(map(attrgetter(field.name), manifests))
         if field.required and None in values:
@@ -228,23 +227,22 @@ def _columns(manifests: Sequence[ManifestFile], struct: types.StructType, paths:
                 f"manifest {paths[values.index(None)]!r} has no {field.name}; manifest lists of this version need it"
             )
         try:
-            found[field.field_id] = pa.array(values, arrow_value_type(field.field_type))
+            columns[field.field_id] = pa.array(values, arrow_value_type(field.field_type))
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise InvalidInputError(f"a manifest's {field.name} is not a {field.field_type}: {error}") from error
-    return found
+    return columns
 
 
-def _summary_column(manifests: Sequence[ManifestFile]) -> Any:
+def _summary_column(manifests: Sequence[ManifestFile]) -> pa.ListArray:
     lists = [manifest.partitions for manifest in manifests]
-    flat = [summary for each in lists for summary in each or ()]
+    flat = [summary for summaries in lists for summary in summaries or ()]
     offsets = np.zeros(len(lists) + 1, np.int32)
-    offsets[1:] = np.cumsum([len(each or ()) for each in lists])
+    offsets[1:] = np.cumsum([len(summaries or ()) for summaries in lists])
     arrays = [
         pa.array([getattr(summary, field.name) for summary in flat], arrow_value_type(field.field_type))
         for field in _SUMMARY.fields
     ]
     items = pa.StructArray.from_arrays(arrays, [field.name for field in _SUMMARY.fields])
-    missing = np.array([each is None for each in lists], bool)
+    missing = np.array([summaries is None for summaries in lists], bool)
     bitmap = pa.py_buffer(np.packbits(~missing, bitorder="little")) if missing.any() else None
-    kind = pa.list_(items.type)
-    return pa.Array.from_buffers(kind, len(lists), [bitmap, pa.py_buffer(offsets)], children=[items])
+    return pa.Array.from_buffers(pa.list_(items.type), len(lists), [bitmap, pa.py_buffer(offsets)], children=[items])

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,20 +17,20 @@ MAP_OF_LONGS = pa.map_(pa.int32(), pa.int64())
 MAP_OF_BYTES = pa.map_(pa.int32(), pa.binary())
 
 
-def take_columns(columns: Mapping[Key, Any], places: Any) -> dict[Key, Any]:
-    """The values at these places of several columns of one length, in one call: each has its price."""
+def take_columns(columns: Mapping[Key, pa.Array], rows: pa.Array) -> dict[Key, pa.Array]:
+    """The values at these rows of several columns of one length, in one call: each has its price."""
     if not columns:
         return {}
     batch = pa.RecordBatch.from_arrays(list(columns.values()), [""] * len(columns))
-    return dict(zip(columns, batch.take(places).columns, strict=True))
+    return dict(zip(columns, batch.take(rows).columns, strict=True))
 
 
-def map_type(metric: Metric) -> Any:
+def map_type(metric: Metric) -> pa.MapType:
     """The Arrow type of a metric's map."""
     return MAP_OF_BYTES if metric.is_bound else MAP_OF_LONGS
 
 
-def value_type(metric: Metric) -> Any:
+def value_type(metric: Metric) -> pa.DataType:
     """The Arrow type of a metric's values."""
     return pa.binary() if metric.is_bound else pa.int64()
 
@@ -39,34 +40,32 @@ class MetricColumns:
     """`maps` holds a map column for a metric, `spread` a column for a metric of one field; bounds are in binary form."""
 
     length: int
-    maps: Mapping[Metric, Any] = field(default_factory=dict)
-    spread: Mapping[tuple[Metric, int], Any] = field(default_factory=dict)
+    maps: Mapping[Metric, pa.MapArray] = field(default_factory=dict)
+    spread: Mapping[tuple[Metric, int], pa.Array] = field(default_factory=dict)
 
-    def column(self, metric: Metric, field_id: int) -> Any:
+    def column(self, metric: Metric, field_id: int) -> pa.Array:
         """The metric of one field for each file; null where it is not known."""
-        found = self.spread.get((metric, field_id))
+        column = self.spread.get((metric, field_id))
         if metric in self.maps:
             mapped = _from_map(self.maps[metric], field_id)
-            found = mapped if found is None else pc.coalesce(found, mapped)
-        return pa.nulls(self.length, value_type(metric)) if found is None else found
+            column = mapped if column is None else pc.coalesce(column, mapped)
+        return pa.nulls(self.length, value_type(metric)) if column is None else column
 
     def field_ids(self, metric: Metric) -> set[int]:
         """The fields for which some file has the metric."""
-        found = {field_id for kind, field_id in self.spread if kind is metric}
+        ids = {field_id for own, field_id in self.spread if own is metric}
         if metric in self.maps:
-            found.update(pc.unique(self.maps[metric].keys).to_pylist())
-        return found
+            ids.update(pc.unique(self.maps[metric].keys).to_pylist())
+        return ids
 
-    def as_map(self, metric: Metric) -> Any:
+    def as_map(self, metric: Metric) -> pa.MapArray:
         """The metric of all known fields as one map column."""
-        ids = sorted(field_id for kind, field_id in self.spread if kind is metric)
-        if not ids:
+        if not any(own is metric for own, _ in self.spread):
             return self.maps.get(metric, pa.nulls(self.length, map_type(metric)))
-        if metric in self.maps:
-            ids = sorted({*ids, *self.field_ids(metric)})
+        ids = sorted(self.field_ids(metric))
         return _to_map(metric, {field_id: self.column(metric, field_id) for field_id in ids}, self.length)
 
-    def take(self, indices: Any) -> "MetricColumns":
+    def take(self, indices: pa.Array) -> "MetricColumns":
         """The metrics of some files, by position."""
         return MetricColumns(len(indices), take_columns(self.maps, indices), take_columns(self.spread, indices))
 
@@ -84,29 +83,29 @@ class MetricColumns:
         return sum(column.nbytes for column in (*self.maps.values(), *self.spread.values()))
 
 
-def _offsets(column: Any) -> Any:
+def list_offsets(column: pa.ListArray | pa.MapArray) -> npt.NDArray[np.int32]:
     """Where the items of each list or map start, as numbers into its children."""
     return np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, column.offset * 4)
 
 
-def _from_map(column: Any, field_id: int) -> Any:
+def _from_map(column: pa.MapArray, field_id: int) -> pa.Array:
     if not len(column):
         return pa.nulls(0, column.type.item_type)
-    offsets = _offsets(column)
+    offsets = list_offsets(column)
     keys = column.keys.to_numpy(zero_copy_only=False)
-    found = np.flatnonzero(keys == field_id)
-    found = found[(found >= offsets[0]) & (found < offsets[-1])]
-    places = np.zeros(len(column), np.int64)
+    matches = np.flatnonzero(keys == field_id)
+    matches = matches[(matches >= offsets[0]) & (matches < offsets[-1])]
+    indices = np.zeros(len(column), np.int64)
     is_known = np.zeros(len(column), bool)
-    rows = np.searchsorted(offsets, found, side="right") - 1
-    places[rows] = found
+    rows = np.searchsorted(offsets, matches, side="right") - 1
+    indices[rows] = matches
     is_known[rows] = True
     if column.null_count:
         is_known &= column.is_valid().to_numpy(zero_copy_only=False)
-    return column.items.take(pa.array(places, mask=~is_known))
+    return column.items.take(pa.array(indices, mask=~is_known))
 
 
-def _to_map(metric: Metric, columns: Mapping[int, Any], length: int) -> Any:
+def _to_map(metric: Metric, columns: Mapping[int, pa.Array], length: int) -> pa.MapArray:
     """A map for each row from the known values of columns, in the order of the columns."""
     is_known = np.column_stack([column.is_valid().to_numpy(zero_copy_only=False) for column in columns.values()])
     offsets = np.zeros(length + 1, np.int32)
@@ -114,6 +113,6 @@ def _to_map(metric: Metric, columns: Mapping[int, Any], length: int) -> Any:
     keys = np.broadcast_to(np.array(list(columns), np.int32), is_known.shape)[is_known]
     # Values of all columns, one column after the other, taken row by row.
     values = pa.concat_arrays([column.cast(value_type(metric)) for column in columns.values()])
-    places = np.arange(length)[:, None] + np.arange(len(columns))[None, :] * length
-    items = values.take(pa.array(places[is_known]))
+    indices = np.arange(length)[:, None] + np.arange(len(columns))[None, :] * length
+    items = values.take(pa.array(indices[is_known]))
     return pa.MapArray.from_arrays(pa.array(offsets), pa.array(keys), items)

@@ -7,11 +7,11 @@ from operator import attrgetter
 from icefloe.bounded_cache import BoundedCache
 from icefloe.errors import CorruptFileError, InvalidInputError, StorageError
 from icefloe.manifests.columns import ManifestColumns
+from icefloe.manifests.entry_codec import EVERYTHING, WITHOUT_METRICS, Wanted
 from icefloe.manifests.list_codec import inline_manifests, read_manifest_list
 from icefloe.manifests.reader import Read, read_manifest
 from icefloe.manifests.summaries import count_entries, min_sequence_number
 from icefloe.manifests.values import ManifestFile
-from icefloe.manifests.wanted_columns import EVERYTHING, WITHOUT_METRICS, Wanted
 from icefloe.metadata import DEFAULT_LIMITS, Limits, Snapshot, TableMetadata
 from icefloe.schema import StructType
 
@@ -108,8 +108,8 @@ class SnapshotManifests:
     def _with_counts(self, manifest: ManifestFile) -> ManifestFile:
         if None not in _COUNTS(manifest):
             return manifest
-        kind = self.metadata.partition_type(manifest.partition_spec_id)
-        columns = self.entries(manifest, WITHOUT_METRICS, kind)
+        struct = self.metadata.partition_type(manifest.partition_spec_id)
+        columns = self.entries(manifest, WITHOUT_METRICS, struct)
         smallest = max(min_sequence_number(columns), 0)
         return replace(manifest, min_sequence_number=smallest, **count_entries(columns))
 

@@ -1,28 +1,28 @@
-"""Manifests in Parquet, as the Java library writes them for v4 tables: the same columns, found by field id."""
+"""Manifests in Parquet, as the Java library writes them for v4 tables: the same columns by field id."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from icefloe.errors import CorruptFileError, InvalidInputError
-from icefloe.manifests.columns import ManifestColumns
+from icefloe.manifests.arrow_values import partition_columns
+from icefloe.manifests.columns import ManifestColumns, decoded_columns
 from icefloe.manifests.content_stats_codec import metrics_of_members
 from icefloe.manifests.entry_codec import (
+    ALWAYS,
     CONTENT_STATS_ID,
     DATA_FILE_ID,
     ENTRY_COLUMNS,
     FILE_COLUMNS,
     METRIC_IDS,
     PARTITION_ID,
+    Wanted,
     stats_base_id,
 )
 from icefloe.manifests.metrics import MetricColumns, map_type
-from icefloe.manifests.partition_values import partition_columns
-from icefloe.manifests.reader import check_columns, scalar_column, zeros
-from icefloe.manifests.wanted_columns import ALWAYS, Wanted
+from icefloe.manifests.values import Metric
 from icefloe.metadata import DEFAULT_LIMITS, Limits
 from icefloe.schema import IcebergType, StructType, schema_from_arrow
 
@@ -41,99 +41,90 @@ def decode_parquet_manifest(
     try:
         file = pq.ParquetFile(pa.BufferReader(pa.py_buffer(data)))
         _check_room(file.metadata, len(memoryview(data)), location, limits)
-        entry = file.schema_arrow
-        paths = _paths(entry, wanted)
-        table = file.read(columns=paths, use_threads=False).combine_chunks()
+        table = file.read(columns=_paths(file.schema_arrow, wanted), use_threads=False).combine_chunks()
         return _assemble(table, wanted, partition_type, spec_id, location)
     except (pa.ArrowException, OSError, MemoryError, ArithmeticError, LookupError, TypeError, ValueError) as error:
         # Errors of ours about values are ValueErrors, too.
         raise CorruptFileError(location, f"it cannot be read as a Parquet manifest: {error}") from error
 
 
-def _check_room(footer: Any, length: int, location: str, limits: Limits) -> None:
+def _check_room(footer: pq.FileMetaData, length: int, location: str, limits: Limits) -> None:
     """Fail if what the footer announces is more than the file may take in memory."""
-    groups = [footer.row_group(place) for place in range(footer.num_row_groups)]
-    rows = sum(max(0, each.num_rows) for each in groups)
-    if max(rows * 8 * footer.num_columns, sum(each.total_byte_size for each in groups)) > limits.allowed(length):
+    groups = [footer.row_group(index) for index in range(footer.num_row_groups)]
+    rows = sum(max(0, group.num_rows) for group in groups)
+    if max(rows * 8 * footer.num_columns, sum(group.total_byte_size for group in groups)) > limits.allowed(length):
         raise CorruptFileError(location, limits.refusal(length))
 
 
-def _field_id(field: Any) -> int | None:
+def _field_id(field: pa.Field) -> int | None:
     text = (field.metadata or {}).get(_FIELD_ID, b"")
     return int(text) if text.isdigit() else None
 
 
-def _paths(schema: Any, wanted: Wanted) -> list[str]:
+def _paths(schema: pa.Schema, wanted: Wanted) -> list[str]:
     """The columns to read: whole top-level fields, and within the file only what is asked for."""
-    ids = {ENTRY_COLUMNS[name] for name in ENTRY_COLUMNS}
     inner = {FILE_COLUMNS[name] for name in (wanted.columns | ALWAYS) & FILE_COLUMNS.keys()}
     if wanted.partition:
         inner.add(PARTITION_ID)
     if wanted.metrics:
         inner |= {METRIC_IDS[metric] for metric in wanted.metrics} | {CONTENT_STATS_ID}
-    found = [field.name for field in schema if _field_id(field) in ids]
+    paths = [field.name for field in schema if _field_id(field) in ENTRY_COLUMNS.values()]
     for field in schema:
         if _field_id(field) == DATA_FILE_ID and pa.types.is_struct(field.type):
-            found += [f"{field.name}.{child.name}" for child in field.type if _field_id(child) in inner]
-    return found
+            paths += [f"{field.name}.{child.name}" for child in field.type if _field_id(child) in inner]
+    return paths
 
 
-def _children(column: Any) -> Iterator[tuple[int, Any, Any]]:
+def _children(column: pa.StructArray) -> Iterator[tuple[int, pa.Field, pa.Array]]:
     """Fields of a struct column with their ids; null where the struct is."""
-    for place, field in enumerate(column.type):
+    for index, field in enumerate(column.type):
         field_id = _field_id(field)
         if field_id is not None:
-            yield field_id, field, pc.struct_field(column, [place])
+            yield field_id, field, pc.struct_field(column, [index])
 
 
 def _assemble(
-    table: Any, wanted: Wanted, partition_type: StructType | None, spec_id: int, location: str
+    table: pa.Table, wanted: Wanted, partition_type: StructType | None, spec_id: int, location: str
 ) -> ManifestColumns:
-    by_id = {_field_id(field): _whole(table.column(place), field.type) for place, field in enumerate(table.schema)}
+    by_id = {_field_id(field): _whole(column) for field, column in zip(table.schema, table.columns, strict=True)}
     names = {field_id: name for name, field_id in (ENTRY_COLUMNS | FILE_COLUMNS).items()}
     data_file = by_id.pop(DATA_FILE_ID, None)
     if data_file is None:
         raise InvalidInputError("it has no files and no status")
     columns = {names[field_id]: column for field_id, column in by_id.items() if field_id in names}
-    partition: dict[int, tuple[Any, IcebergType]] = {}
+    partition: dict[int, tuple[pa.Array, IcebergType]] = {}
     maps, spread = {}, {}
     metric_ids = {field_id: metric for metric, field_id in METRIC_IDS.items()}
     for field_id, _, column in _children(data_file):
         if field_id in names:
             columns[names[field_id]] = column
         elif field_id == PARTITION_ID:
-            partition = {child: (values, _kind(field)) for child, field, values in _children(column)}
+            partition = {child: (values, _type_of(field)) for child, field, values in _children(column)}
         elif field_id in metric_ids:
             maps[metric_ids[field_id]] = column.cast(map_type(metric_ids[field_id]))
         elif field_id == CONTENT_STATS_ID:
             spread = _stats(column, wanted)
-    columns = {name: scalar_column(name, column) for name, column in columns.items()}
-    columns.setdefault("content", zeros(len(table)))
-    check_columns(columns, location)
+    columns = decoded_columns(columns, len(table), location)
     header = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
     struct, values = partition_columns(partition, partition_type, header)
     metrics = MetricColumns(len(table), maps, spread)
     return ManifestColumns(len(table), columns, struct, values, metrics, spec_id, location, header)
 
 
-def _whole(column: Any, kind: Any) -> Any:
-    return (
-        column.chunk(0)
-        if column.num_chunks == 1
-        else pa.concat_arrays(column.chunks)
-        if column.num_chunks
-        else pa.nulls(0, kind)
-    )
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
 
 
-def _kind(field: Any) -> IcebergType:
+def _type_of(field: pa.Field) -> IcebergType:
     return schema_from_arrow(pa.schema([field])).fields[0].field_type
 
 
-def _stats(column: Any, wanted: Wanted) -> dict[Any, Any]:
+def _stats(column: pa.StructArray, wanted: Wanted) -> dict[tuple[Metric, int], pa.Array]:
     only = None if wanted.field_ids is None else {stats_base_id(field_id) for field_id in wanted.field_ids}
-    members: dict[int, Any] = {}
-    kinds: dict[int, IcebergType | None] = {}
+    members: dict[int, pa.Array] = {}
+    types: dict[int, IcebergType | None] = {}
     for base, _, struct in _children(column):
         if only is not None and base not in only:
             continue
@@ -141,5 +132,5 @@ def _stats(column: Any, wanted: Wanted) -> dict[Any, Any]:
             if pa.types.is_struct(field.type):
                 members.update({axis: numbers for axis, _, numbers in _children(values)})
             else:
-                members[member], kinds[member] = values, _kind(field)
-    return metrics_of_members(members, kinds)
+                members[member], types[member] = values, _type_of(field)
+    return metrics_of_members(members, types)

@@ -1,7 +1,7 @@
 """What a manifest list says about a manifest: counts, the smallest sequence number, and summaries of partition values."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any, TypedDict
+from collections.abc import Sequence
+from typing import TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -24,26 +24,25 @@ class SummaryColumns:
         """How many manifests there are."""
         return len(self._manifests)
 
-    def contains_null(self, position: int) -> Any:
+    def contains_null(self, position: int) -> pa.Array:
         """Whether the field is null in some file; null where not known."""
-        return pa.array([found and found.contains_null for found in self._at(position)], pa.bool_())
+        return self._column(position, "contains_null", pa.bool_())
 
-    def contains_nan(self, position: int) -> Any:
+    def contains_nan(self, position: int) -> pa.Array:
         """Whether the field is NaN in some file; null where not known."""
-        return pa.array([found and found.contains_nan for found in self._at(position)], pa.bool_())
+        return self._column(position, "contains_nan", pa.bool_())
 
-    def lower_bounds(self, position: int, kind: IcebergType) -> Any | None:
+    def lower_bounds(self, position: int, field_type: IcebergType) -> pa.Array | None:
         """Lower bounds of the field as values of its type; None if some are no such values."""
-        return bound_values(pa.array([found and found.lower_bound for found in self._at(position)], pa.binary()), kind)
+        return bound_values(self._column(position, "lower_bound", pa.binary()), field_type)
 
-    def upper_bounds(self, position: int, kind: IcebergType) -> Any | None:
+    def upper_bounds(self, position: int, field_type: IcebergType) -> pa.Array | None:
         """Upper bounds of the field as values of its type; None if some are no such values."""
-        return bound_values(pa.array([found and found.upper_bound for found in self._at(position)], pa.binary()), kind)
+        return bound_values(self._column(position, "upper_bound", pa.binary()), field_type)
 
-    def _at(self, position: int) -> Iterator[PartitionFieldSummary | None]:
-        for manifest in self._manifests:
-            summaries = manifest.partitions or ()
-            yield summaries[position] if position < len(summaries) else None
+    def _column(self, position: int, name: str, arrow_type: pa.DataType) -> pa.Array:
+        lists = (manifest.partitions or () for manifest in self._manifests)
+        return pa.array([getattr(each[position], name) if position < len(each) else None for each in lists], arrow_type)
 
 
 class EntryCounts(TypedDict):
@@ -90,7 +89,7 @@ def summarize_partitions(columns: ManifestColumns) -> tuple[PartitionFieldSummar
     )
 
 
-def summarize(values: Any, kind: IcebergType) -> PartitionFieldSummary:
+def summarize(values: pa.Array, field_type: IcebergType) -> PartitionFieldSummary:
     """Whether there are nulls and NaNs, and the bounds of the rest."""
     contains_null = values.null_count > 0
     is_float = pa.types.is_floating(values.type)
@@ -103,11 +102,11 @@ def summarize(values: Any, kind: IcebergType) -> PartitionFieldSummary:
     if not len(known):
         return PartitionFieldSummary(contains_null, contains_nan)
     low, high = _float_bounds(known) if is_float else _bounds(known)
-    lower, upper = encode_array(pa.concat_arrays([low, high]), kind).to_pylist()
+    lower, upper = encode_array(pa.concat_arrays([low, high]), field_type).to_pylist()
     return PartitionFieldSummary(contains_null, contains_nan, lower, upper)
 
 
-def _bounds(known: Any) -> tuple[Any, Any]:
+def _bounds(known: pa.Array) -> tuple[pa.Array, pa.Array]:
     if pa.types.is_fixed_size_binary(known.type):
         order = pc.sort_indices(known.cast(pa.binary()))
         return known.take(order[:1]), known.take(order[-1:])
@@ -116,11 +115,11 @@ def _bounds(known: Any) -> tuple[Any, Any]:
         plain = known.view(pa.int32() if pa.types.is_date(known.type) else pa.int64())
         low, high = _bounds(plain)
         return low.view(known.type), high.view(known.type)
-    found = pc.min_max(known)
-    return pa.array([found["min"].as_py()], known.type), pa.array([found["max"].as_py()], known.type)
+    low, high = pc.min_max(known).values()
+    return pa.array([low.as_py()], known.type), pa.array([high.as_py()], known.type)
 
 
-def _float_bounds(known: Any) -> tuple[Any, Any]:
+def _float_bounds(known: pa.Array) -> tuple[pa.Array, pa.Array]:
     """-0.0 comes before 0.0, though they are equal (spec: Manifest Lists, field summaries)."""
     values = known.to_numpy()
     low, high = values.min(), values.max()

@@ -6,7 +6,8 @@ These are made for the few rows that someone wants to hold; whole manifests stay
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
-from typing import Any
+
+from icefloe.schema import Value
 
 UNASSIGNED_SEQUENCE_NUMBER = -1
 """What a manifest carries until a commit gives it the snapshot's sequence number."""
@@ -64,7 +65,7 @@ class DataFile:
     file_size_in_bytes: int
     content: FileContent = FileContent.DATA
     spec_id: int = 0
-    partition: tuple[Any, ...] = ()
+    partition: tuple[Value, ...] = ()
     column_sizes: Mapping[int, int] = field(default_factory=dict, hash=False)
     value_counts: Mapping[int, int] = field(default_factory=dict, hash=False)
     null_value_counts: Mapping[int, int] = field(default_factory=dict, hash=False)

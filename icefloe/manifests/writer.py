@@ -2,12 +2,10 @@
 
 import json
 import os
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache, partial
+from functools import lru_cache, reduce
 from typing import Any
 
 import pyarrow as pa
@@ -39,7 +37,6 @@ from icefloe.manifests.entry_codec import (
     entry_type,
     manifest_metadata,
 )
-from icefloe.manifests.paths import relativize_paths
 from icefloe.manifests.summaries import count_entries, min_sequence_number, summarize_partitions
 from icefloe.manifests.values import (
     UNASSIGNED_SEQUENCE_NUMBER,
@@ -49,8 +46,9 @@ from icefloe.manifests.values import (
     ManifestFile,
     Metric,
 )
+from icefloe.parallel import in_order
 from icefloe.partitioning import PartitionSpec, partition_type
-from icefloe.schema import Schema, StructType
+from icefloe.schema import JSON, Schema, StructType
 from icefloe.versions import Feature, allows, check_version, require
 
 DEFAULT_TARGET_SIZE = 8 << 20
@@ -116,8 +114,7 @@ Entries = ManifestColumns | Iterable[ManifestEntry]
 
 def write_manifest(entries: Entries, form: ManifestFormat, location: str, write: Write) -> ManifestFile:
     """One manifest with all the entries, whatever its size."""
-    found = write_manifests(entries, form, iter([location]), write, target_size=None)
-    return found[0]
+    return write_manifests(entries, form, iter([location]), write, target_size=None)[0]
 
 
 def write_manifests(
@@ -131,10 +128,11 @@ def write_manifests(
 ) -> list[ManifestFile]:
     """As many manifests as the entries need at that size; names come from `locations`. No entries make no manifest.
 
-    With several workers, blocks are compressed and files written side by side; None leaves their number to the machine.
+    Several workers compress blocks side by side; None leaves their number to the machine.
     """
-    columns = entries if isinstance(entries, ManifestColumns) else _from_values(entries, form)
-    columns = _prepared(columns, form)
+    if not isinstance(entries, ManifestColumns):
+        entries = columns_of(entries, form.partition_type, form.spec.spec_id)
+    columns = _prepared(entries, form)
     if not len(columns):
         raise InvalidInputError("a manifest needs at least one entry")
     stored = _stored(columns, form)
@@ -142,45 +140,12 @@ def write_manifests(
     if workers is None:
         # Most commits write one small manifest: a thread would cost more than it saves.
         workers = min(_MOST_WORKERS, os.cpu_count() or 1) if len(columns) >= _MANY else 1
-    if workers <= 1:
-        return list(_written(_files(columns, struct, stored, form, target_size, map), columns, form, locations, write))
-    with ThreadPoolExecutor(workers, thread_name_prefix="icefloe-manifest") as pool:
-        waiting: list[Future[object]] = []
-        files = _files(columns, struct, stored, form, target_size, partial(_side_by_side, pool, 8 * workers))
-        found = list(_written(files, columns, form, locations, lambda *file: waiting.append(pool.submit(write, *file))))
-        for each in waiting:
-            each.result()
-        return found
-
-
-def _side_by_side(
-    pool: ThreadPoolExecutor, most: int, work: Callable[[Any], tuple[int, bytes]], items: Iterable[Any]
-) -> Iterator[tuple[int, bytes]]:
-    """The results in the order of the items; only so many are under way, as each holds its rows in memory."""
-    waiting: deque[Future[tuple[int, bytes]]] = deque()
-    for item in items:
-        waiting.append(pool.submit(work, item))
-        if len(waiting) >= most:
-            yield waiting.popleft().result()
-    while waiting:
-        yield waiting.popleft().result()
-
-
-def _written(
-    files: Iterator[tuple[int, int, bytes]],
-    columns: ManifestColumns,
-    form: ManifestFormat,
-    locations: Iterator[str],
-    write: Write,
-) -> Iterator[ManifestFile]:
-    for start, count, data in files:
+    manifests = []
+    for start, count, data in _files(columns, struct, stored, form, target_size, workers):
         location = next(locations)
         write(location, data)
-        yield _describe(columns.slice(start, count), form, location, len(data))
-
-
-def _from_values(entries: Iterable[ManifestEntry], form: ManifestFormat) -> ManifestColumns:
-    return columns_of(entries, form.partition_type, form.spec.spec_id)
+        manifests.append(_describe(columns.slice(start, count), form, location, len(data)))
+    return manifests
 
 
 def _prepared(columns: ManifestColumns, form: ManifestFormat) -> ManifestColumns:
@@ -189,22 +154,20 @@ def _prepared(columns: ManifestColumns, form: ManifestFormat) -> ManifestColumns
         raise InvalidInputError(
             f"entries of spec {columns.spec_id} cannot go into a manifest of spec {form.spec.spec_id}; write one for each"
         )
-    wanted = [(field.field_id, field.field_type) for field in form.partition_type.fields]
-    found = [(field.field_id, field.field_type) for field in columns.partition_type.fields]
-    if [field_id for field_id, _ in wanted] != [field_id for field_id, _ in found]:
-        raise InvalidInputError(f"entries have partition fields {found}; the spec has {wanted}")
+    expected = [(field.field_id, field.field_type) for field in form.partition_type.fields]
+    actual = [(field.field_id, field.field_type) for field in columns.partition_type.fields]
+    if [field_id for field_id, _ in expected] != [field_id for field_id, _ in actual]:
+        raise InvalidInputError(f"entries have partition fields {actual}; the spec has {expected}")
     check_entries(columns, form.version, form.content, form.snapshot_id)
-    snapshots = columns.column("snapshot_id")
     is_ours = pc.not_equal(columns.column("status"), int(EntryStatus.EXISTING))
     own = pa.scalar(form.snapshot_id, pa.int64())
-    changed = {
-        "snapshot_id": pc.if_else(is_ours, own, snapshots),
+    columns = columns.with_columns(
+        snapshot_id=pc.if_else(is_ours, own, columns.column("snapshot_id")),
         # The names of formats are in capitals in every manifest that the Java library and PyIceberg write.
-        "file_format": pc.utf8_upper(columns.column("file_format")),
-    }
-    columns = columns.with_columns(**changed)
+        file_format=pc.utf8_upper(columns.column("file_format")),
+    )
     if form.table_location is not None and allows(form.version, Feature.RELATIVE_PATHS):
-        columns = relativize_paths(columns, form.table_location)
+        columns = columns.relativized(form.table_location)
     return columns
 
 
@@ -218,37 +181,37 @@ def _stored(columns: ManifestColumns, form: ManifestFormat) -> Stored:
 
 def _lookup(columns: ManifestColumns, stored: Stored, form: ManifestFormat) -> dict[int, Any]:
     """Every column by its field id, as the encoder wants them."""
-    found = {
+    lookup = {
         field_id: columns.columns[name]
         for name, field_id in (ENTRY_COLUMNS | FILE_COLUMNS).items()
         if name in columns.columns
     }
-    found.update(columns.partition)
+    lookup.update(columns.partition)
     for metric in Metric:
         if stored.maps or metric is Metric.COLUMN_SIZES:
-            found[METRIC_IDS[metric]] = columns.metrics.as_map(metric)
+            lookup[METRIC_IDS[metric]] = columns.metrics.as_map(metric)
     if stored.content_stats is not None:
-        found.update(_stats_lookup(columns, stored.content_stats, form.schema))
-    found[BLOCK_SIZE_ID] = zigzag(DEFAULT_BLOCK_SIZE)
-    return found
+        lookup.update(_stats_lookup(columns, stored.content_stats, form.schema))
+    lookup[BLOCK_SIZE_ID] = zigzag(DEFAULT_BLOCK_SIZE)
+    return lookup
 
 
-def _stats_lookup(columns: ManifestColumns, stats: StructType, schema: Schema) -> dict[int, Any]:
+def _stats_lookup(columns: ManifestColumns, stats: StructType, schema: Schema) -> dict[int, pa.Array]:
     """Columns of content stats, with marks for the structs that hold something."""
     members = stats_columns(columns.metrics, stats, schema)
-    found: dict[int, Any] = dict(members)
-    every = None
+    marks = {}
     for struct in stats.fields:
         assert isinstance(struct.field_type, StructType)
-        mark = None
-        for member in struct.field_type.fields:
-            column = members[member.field_id]
-            known = column if isinstance(member.field_type, StructType) else column.is_valid()
-            mark = known if mark is None else pc.or_(mark, known)
-        found[struct.field_id] = mark
-        every = mark if every is None else pc.or_(every, mark)
-    found[CONTENT_STATS_ID] = every
-    return found
+        marks[struct.field_id] = reduce(
+            pc.or_,
+            (
+                members[member.field_id]
+                if isinstance(member.field_type, StructType)
+                else members[member.field_id].is_valid()
+                for member in struct.field_type.fields
+            ),
+        )
+    return {**members, **marks, CONTENT_STATS_ID: reduce(pc.or_, marks.values())}
 
 
 def _files(
@@ -257,9 +220,9 @@ def _files(
     stored: Stored,
     form: ManifestFormat,
     target_size: int | None,
-    apply: Callable[..., Iterator[tuple[int, bytes]]],
+    workers: int,
 ) -> Iterator[tuple[int, int, bytes]]:
-    """(first entry, entries, bytes) of each file; `apply` is `map`, or one with several threads."""
+    """(first entry, entries, bytes) of each file."""
     codec = codec_named(form.codec)
     schema, texts = _header(form.version, _Same(form.schema), form.spec, form.content, struct)
 
@@ -267,11 +230,10 @@ def _files(
         return block[0], deflate(codec, block[1], form.level)
 
     blocks = encode_rows(struct, _lookup(columns, stored, form), len(columns))
-    packed = apply(pack, blocks)
     start = done = 0
     sync, size = b"", 0
     parts: list[bytes] = []
-    for count, data in packed:
+    for count, data in in_order(pack, blocks, workers, "icefloe-manifest"):
         if not parts:
             sync = os.urandom(SYNC_SIZE)
             parts = [container_header(schema, texts, codec, sync)]
@@ -302,14 +264,14 @@ class _Same:
 @lru_cache(maxsize=32)
 def _header(
     version: int, same: _Same, spec: PartitionSpec, content: ManifestContent, struct: StructType
-) -> tuple[Any, dict[str, str]]:
+) -> tuple[JSON, dict[str, str]]:
     """The Avro schema of a manifest and the texts of its header, which are the same for most commits to a table."""
     metadata = manifest_metadata(version, same.schema, spec, content, struct)
-    return avro_record(struct.fields, ENTRY_NAME), {key: _as_text(value) for key, value in metadata.items()}
-
-
-def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+    texts = {
+        key: value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+        for key, value in metadata.items()
+    }
+    return avro_record(struct.fields, ENTRY_NAME), texts
 
 
 def _describe(columns: ManifestColumns, form: ManifestFormat, location: str, length: int) -> ManifestFile:

@@ -19,5 +19,4 @@ from icefloe.planning.scan import (
     milliseconds,
     parsed_filter,
 )
-from icefloe.planning.shown_partitions import shown_values
 from icefloe.planning.tasks import CombinedScanTask, FileScanTask, cut_task

@@ -5,20 +5,17 @@ from dataclasses import dataclass, field, replace
 from itertools import repeat
 
 import numpy as np
-import numpy.typing as npt
 
-from icefloe.expressions import AlwaysTrue, Expression
+from icefloe.expressions import AlwaysTrue, Expression, Mask
 from icefloe.manifests import DataFile, ManifestColumns, MetricColumns
 from icefloe.planning.file_values import data_files
 from icefloe.planning.partitions import Numbers, PartitionGroups
 from icefloe.planning.pruning import Survivors, sequence_numbers
-from icefloe.planning.tasks import FileScanTask, PlannedTask, stored_bytes
+from icefloe.planning.tasks import FileScanTask, PlannedTask, TaskFields, stored_bytes
 from icefloe.planning.vector_deletes import VectorDeletes
 
 _ROWS_AT_ONCE = 1024
 """How many rows leave Arrow at a time."""
-
-TaskFields = tuple[DataFile, tuple[DataFile, ...], Expression, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,15 +33,10 @@ class ScanBatch:
     deletes: Sequence[tuple[DataFile, ...]] | None = None
     keep_metrics: bool = False
     """Whether the metrics of all columns are decoded, and wanted in tasks."""
-    _made: "_Made" = field(default_factory=lambda: _Made(), init=False, repr=False)
+    _recent: "_RecentTasks" = field(default_factory=lambda: _RecentTasks(), init=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.files)
-
-    @property
-    def sequence_numbers(self) -> Numbers:
-        """The data sequence number of each file."""
-        return sequence_numbers(self.files)
 
     @property
     def without_residual(self) -> int:
@@ -67,13 +59,13 @@ class ScanBatch:
 
     def task_at(self, row: int) -> TaskFields:
         """What the task of a file holds; made for many files at once where they are asked for one after the other."""
-        block, place = divmod(row, _ROWS_AT_ONCE)
-        found = self._made.blocks.get(block)
-        if found is None:
-            if not self._made.is_due(block):
+        block, index = divmod(row, _ROWS_AT_ONCE)
+        tasks = self._recent.blocks.get(block)
+        if tasks is None:
+            if not self._recent.is_due(block):
                 return next(self._fields(row, 1))
-            found = self._made.keep(block, list(self._fields(block * _ROWS_AT_ONCE, _ROWS_AT_ONCE)))
-        return found[place]
+            tasks = self._recent.keep(block, list(self._fields(block * _ROWS_AT_ONCE, _ROWS_AT_ONCE)))
+        return tasks[index]
 
     def rows_until(self, limit: int) -> tuple[int, int]:
         """How many files are enough for `limit` rows, counting those that need no look at rows, and the rows of those."""
@@ -85,19 +77,19 @@ class ScanBatch:
         return enough, int(rows[enough - 1])
 
     @property
-    def _needs_no_look(self) -> npt.NDArray[np.bool_]:
-        return np.array([isinstance(each, AlwaysTrue) for each in self.residuals], bool)
+    def _needs_no_look(self) -> Mask:
+        return np.array([isinstance(residual, AlwaysTrue) for residual in self.residuals], bool)
 
     def _fields(self, start: int, count: int) -> Iterator[TaskFields]:
         files = self.files.slice(start, count)
         rows = slice(start, start + len(files))
-        made = files.files() if self.keep_metrics else data_files(files, self.groups.of[rows], self.groups.tuples)
+        values = files.files() if self.keep_metrics else data_files(files, self.groups.of[rows], self.groups.tuples)
         residuals = map(self.residuals.__getitem__, self.residual_of[rows].tolist())
         deletes = repeat(()) if self.deletes is None else self.deletes[rows]
-        return zip(made, deletes, residuals, sequence_numbers(files).tolist(), strict=False)
+        return zip(values, deletes, residuals, sequence_numbers(files).tolist(), strict=False)
 
 
-class _Made:
+class _RecentTasks:
     """The fields of tasks that were made last. Few are kept: many values that stay alive cost more than making them."""
 
     __slots__ = ("blocks", "missed", "newest")
@@ -113,22 +105,26 @@ class _Made:
         self.missed = block
         return is_due
 
-    def keep(self, block: int, made: list[TaskFields]) -> list[TaskFields]:
+    def keep(self, block: int, tasks: list[TaskFields]) -> list[TaskFields]:
         """Keep a block, and the one before it for those who are a little behind."""
-        for old in [each for each in list(self.blocks) if each != self.newest]:
+        for old in [number for number in list(self.blocks) if number != self.newest]:
             self.blocks.pop(old, None)
-        self.blocks[block] = made
+        self.blocks[block] = tasks
         self.newest = block
-        return made
+        return tasks
 
 
-def batch_of(found: Survivors, deletes: Sequence[tuple[DataFile, ...]] | None, keep_metrics: bool = False) -> ScanBatch:
+def batch_of(
+    survivors: Survivors, deletes: Sequence[tuple[DataFile, ...]] | None, keep_metrics: bool = False
+) -> ScanBatch:
     """Files that survived, with their deletes; metrics have done their work, unless someone wants them."""
-    files = found.files if keep_metrics else replace(found.files, metrics=MetricColumns(len(found.files)))
-    return ScanBatch(files, found.groups, found.residuals, found.residual_of, deletes, keep_metrics)
+    files = survivors.files
+    if not keep_metrics:
+        files = replace(files, metrics=MetricColumns(len(files)))
+    return ScanBatch(files, survivors.groups, survivors.residuals, survivors.residual_of, deletes, keep_metrics)
 
 
-def _has_deletes(deletes: Sequence[tuple[DataFile, ...]]) -> npt.NDArray[np.bool_]:
+def _has_deletes(deletes: Sequence[tuple[DataFile, ...]]) -> Mask:
     if isinstance(deletes, VectorDeletes):
         return deletes.exists
-    return np.fromiter((bool(each) for each in deletes), bool, len(deletes))
+    return np.fromiter(map(bool, deletes), bool, len(deletes))

@@ -5,17 +5,15 @@ other columns: what else such a file holds is only information and need not be w
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import CorruptFileError
-from icefloe.expressions import AlwaysTrue, Expression, might_match
+from icefloe.expressions import AlwaysTrue, Expression, Mask, might_match
 from icefloe.manifests import (
-    ALWAYS,
+    ALL_COLUMNS,
     DataFile,
     FileContent,
     ManifestColumns,
@@ -27,25 +25,14 @@ from icefloe.manifests import (
 from icefloe.planning.file_values import data_files
 from icefloe.planning.partitions import Numbers, PartitionGroups, group_partitions
 from icefloe.planning.pruning import Pruner, sequence_numbers
+from icefloe.planning.replaced_columns import PartialStatistics
 from icefloe.planning.report import ScanCounts
 from icefloe.planning.vector_deletes import VectorFiles
-from icefloe.schema import IcebergType, StringType, reserved
+from icefloe.schema import StringType, reserved
 from icefloe.storage.identities import identities
 
 WANTED_OF_DELETES = Wanted(
-    ALWAYS
-    | {
-        "file_path",
-        "file_format",
-        "file_size_in_bytes",
-        "key_metadata",
-        "split_offsets",
-        "equality_ids",
-        "sort_order_id",
-        "referenced_data_file",
-        "content_offset",
-        "content_size_in_bytes",
-    },
+    ALL_COLUMNS,
     True,
     frozenset(Metric) - {Metric.COLUMN_SIZES},
     None,
@@ -79,17 +66,17 @@ def choose_delete_files(
     files = columns if len(live) == len(columns) else columns.take(pa.array(live))
     groups = group_partitions(files)
     if pruner.options.prune_deletes and not isinstance(pruner.bound, AlwaysTrue):
-        kept = pruner.keep_partitions(manifest, groups)[groups.of] & _equality_may_match(pruner.bound, files)
-        rows = np.flatnonzero(kept)
+        is_needed = pruner.keep_partitions(manifest, groups)[groups.of] & _equality_may_match(pruner.bound, files)
+        rows = np.flatnonzero(is_needed)
         counts.delete_files_skipped += len(files) - len(rows)
         if not len(rows):
             return None
         if len(rows) != len(files):
             files, groups = files.take(pa.array(rows)), groups.at(rows)
-    return _sorted_out(files, groups, _scopes(files))
+    return _split_vectors(files, groups, _scopes(files))
 
 
-def _sorted_out(files: ManifestColumns, groups: PartitionGroups, scopes: Any) -> DeleteFiles:
+def _split_vectors(files: ManifestColumns, groups: PartitionGroups, scopes: pa.Array) -> DeleteFiles:
     is_vector = _is_vector(files)
     vectors = None
     if is_vector.any():
@@ -98,69 +85,35 @@ def _sorted_out(files: ManifestColumns, groups: PartitionGroups, scopes: Any) ->
         vectors = VectorFiles(chosen, groups.at(rows), sequence_numbers(chosen), scopes.take(pa.array(rows)))
         rows = np.flatnonzero(~is_vector)
         files, groups, scopes = files.take(pa.array(rows)), groups.at(rows), scopes.take(pa.array(rows))
-    made = tuple(data_files(files, groups.of, groups.tuples)) if len(files) else ()
-    return DeleteFiles(files, groups, made, sequence_numbers(files), tuple(scopes.to_pylist()), vectors)
+    values = tuple(data_files(files, groups.of, groups.tuples)) if len(files) else ()
+    return DeleteFiles(files, groups, values, sequence_numbers(files), tuple(scopes.to_pylist()), vectors)
 
 
-def _is_vector(files: ManifestColumns) -> npt.NDArray[np.bool_]:
+def _is_vector(files: ManifestColumns) -> Mask:
     """Which of the files are blobs of Puffin files, as `DataFile.is_deletion_vector` says."""
     is_puffin = pc.equal(pc.ascii_lower(files.column("file_format")), "puffin")
     is_position = pc.equal(files.column("content"), int(FileContent.POSITION_DELETES))
-    found: npt.NDArray[np.bool_] = pc.fill_null(pc.and_(is_puffin, is_position), False).to_numpy(zero_copy_only=False)
-    return found
+    return np.asarray(pc.fill_null(pc.and_(is_puffin, is_position), False).to_numpy(zero_copy_only=False))
 
 
-def _equality_may_match(bound: Expression, files: ManifestColumns) -> npt.NDArray[np.bool_]:
-    found = np.ones(len(files), bool)
+def _equality_may_match(bound: Expression, files: ManifestColumns) -> Mask:
+    may_match = np.ones(len(files), bool)
     content = files.column("content").to_numpy(zero_copy_only=False)
-    places = np.flatnonzero(content == int(FileContent.EQUALITY_DELETES))
-    by_keys: dict[tuple[int, ...], list[int]] = {}
-    key_lists = files.column("equality_ids").take(pa.array(places)).to_pylist() if len(places) else []
-    for place, ids in zip(places.tolist(), key_lists, strict=True):
-        by_keys.setdefault(_key_ids(ids, files), []).append(place)
-    for keys, rows in by_keys.items():
-        found[rows] = might_match(bound, _KeyStatistics(files.take(pa.array(rows)), frozenset(keys)))
-    return found
+    of_equality = np.flatnonzero(content == int(FileContent.EQUALITY_DELETES))
+    rows_by_keys: dict[tuple[int, ...], list[int]] = {}
+    key_lists = files.column("equality_ids").take(pa.array(of_equality)).to_pylist() if len(of_equality) else []
+    for row, ids in zip(of_equality.tolist(), key_lists, strict=True):
+        if not ids:
+            raise CorruptFileError(files.location, "an equality delete file has no key columns")
+        rows_by_keys.setdefault(tuple(ids), []).append(row)
+    for keys, rows in rows_by_keys.items():
+        # Metrics of other columns are no more than information.
+        known = PartialStatistics(files.take(pa.array(rows)), frozenset(keys).__contains__)
+        may_match[rows] = might_match(bound, known)
+    return may_match
 
 
-def _key_ids(ids: list[int] | None, files: ManifestColumns) -> tuple[int, ...]:
-    if not ids:
-        raise CorruptFileError(files.location, "an equality delete file has no key columns")
-    return tuple(ids)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _KeyStatistics:
-    """The metrics of equality delete files, as far as they are of key columns."""
-
-    files: ManifestColumns
-    keys: frozenset[int]
-
-    @property
-    def size(self) -> int:
-        return len(self.files)
-
-    @property
-    def record_counts(self) -> Any:
-        return self.files.record_counts
-
-    def value_counts(self, field_id: int) -> Any | None:
-        return self.files.value_counts(field_id) if field_id in self.keys else None
-
-    def null_counts(self, field_id: int) -> Any | None:
-        return self.files.null_counts(field_id) if field_id in self.keys else None
-
-    def nan_counts(self, field_id: int) -> Any | None:
-        return self.files.nan_counts(field_id) if field_id in self.keys else None
-
-    def lower_bounds(self, field_id: int, kind: IcebergType) -> Any | None:
-        return self.files.lower_bounds(field_id, kind) if field_id in self.keys else None
-
-    def upper_bounds(self, field_id: int, kind: IcebergType) -> Any | None:
-        return self.files.upper_bounds(field_id, kind) if field_id in self.keys else None
-
-
-def _scopes(files: ManifestColumns) -> Any:
+def _scopes(files: ManifestColumns) -> pa.Array:
     """The data file that each file is about, in the normal form of its path: the one it names, or the only one within the
     bounds of its paths."""
     named = files.column("referenced_data_file")

@@ -6,12 +6,14 @@ vector stands for all position deletes of its file.
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from icefloe.errors import CorruptFileError
+from icefloe.expressions import Mask
 from icefloe.manifests import DataFile, FileContent, ManifestColumns, Metric, MetricColumns
 from icefloe.metadata import TableMetadata
 from icefloe.planning.delete_files import DeleteFiles
@@ -25,6 +27,9 @@ from icefloe.storage.identities import identities
 
 _KEY_METRICS = (Metric.VALUE_COUNTS, Metric.NULL_VALUE_COUNTS, Metric.LOWER_BOUNDS, Metric.UPPER_BOUNDS)
 _MOST_PAIRS = 1 << 22
+
+Deletes = list[tuple[DataFile, ...]]
+"""Those of each data file."""
 
 
 class _Delete(NamedTuple):
@@ -44,7 +49,7 @@ class _Equality(NamedTuple):
 
 
 class DeleteIndex:
-    """The delete files of a scan, found by data file. Threads may share it."""
+    """The delete files of a scan by data file. Threads may share it."""
 
     def __init__(
         self,
@@ -66,16 +71,16 @@ class DeleteIndex:
         for part in parts:
             keys = part.groups.keys()
             for row, file in enumerate(part.files):
-                found = _Delete(file, int(part.sequence_numbers[row]), keys[part.groups.of[row]])
+                delete = _Delete(file, int(part.sequence_numbers[row]), keys[part.groups.of[row]])
                 if file.content is FileContent.EQUALITY_DELETES:
-                    equality.add(found, part.columns, row)
+                    equality.add(delete, part.columns, row)
                 else:
-                    self._add_positions(found, part.scopes[row], counts)
+                    self._add_positions(delete, part.scopes[row], counts)
         for group in (*self._by_path.values(), *self._by_partition.values()):
-            group.sort(key=lambda each: each.sequence_number)
-        counts.indexed_equality_deletes += len(equality.found)
+            group.sort(key=attrgetter("sequence_number"))
+        counts.indexed_equality_deletes += len(equality.deletes)
         self._equality = None
-        if equality.found:
+        if equality.deletes:
             self._keys = key_columns(metadata, schema, sorted(equality.key_ids))
             self._equality = equality.build(self._keys)
 
@@ -89,12 +94,12 @@ class DeleteIndex:
         """The columns of data files whose metrics tell which equality deletes may apply."""
         return tuple(self._keys) if self._prune else ()
 
-    def _add_positions(self, found: _Delete, scope: str | None, counts: ScanCounts) -> None:
+    def _add_positions(self, delete: _Delete, scope: str | None, counts: ScanCounts) -> None:
         counts.indexed_position_deletes += 1
         if scope is None:
-            self._by_partition.setdefault(found.key, []).append(found)
+            self._by_partition.setdefault(delete.key, []).append(delete)
         else:
-            self._by_path.setdefault(scope, []).append(found)
+            self._by_path.setdefault(scope, []).append(delete)
 
     def match(self, data: Survivors) -> Sequence[tuple[DataFile, ...]] | None:
         """The deletes of each data file; None if none of them has any."""
@@ -105,49 +110,45 @@ class DeleteIndex:
         if not (self._by_path or self._by_partition or self._equality):
             return vectors
         keys = data.groups.keys()
-        found: list[tuple[DataFile, ...]] = [()] * len(files) if vectors is None else vectors[:]
+        deletes: Deletes = [()] * len(files) if vectors is None else vectors[:]
         has_vector = np.zeros(len(files), bool) if vectors is None else vectors.exists
         if self._by_path:
-            self._match_paths(data, numbers, keys, found, has_vector)
+            self._match_paths(data, numbers, keys, deletes, has_vector)
         if self._by_partition:
             for group in np.unique(data.groups.of).tolist():
                 rows = np.flatnonzero(data.groups.of == group)
-                self._match_partition(keys[group], rows[~has_vector[rows]], numbers, found)
+                self._match_partition(keys[group], rows[~has_vector[rows]], numbers, deletes)
         if self._equality is not None:
-            self._match_equality(self._equality, data, keys, numbers, found)
-        return found if any(found) else None
+            self._match_equality(self._equality, data, keys, numbers, deletes)
+        return deletes if any(deletes) else None
 
     def _match_paths(
         self,
         data: Survivors,
         numbers: Numbers,
         keys: Sequence[PartitionKey],
-        found: list[tuple[DataFile, ...]],
-        has_vector: np.ndarray[tuple[int], np.dtype[np.bool_]],
+        deletes: Deletes,
+        has_vector: Mask,
     ) -> None:
         for row, path in enumerate(identities(data.files.column("file_path")).to_pylist()):
             if has_vector[row]:
                 continue
-            scoped = [each for each in self._by_path.get(path, ()) if each.sequence_number >= numbers[row]]
-            for each in scoped:
-                _check_partition(each, path, keys[data.groups.of[row]])
+            scoped = [delete for delete in self._by_path.get(path, ()) if delete.sequence_number >= numbers[row]]
+            for delete in scoped:
+                _check_partition(delete, path, keys[data.groups.of[row]])
             if scoped:
-                found[row] = tuple(each.file for each in scoped)
+                deletes[row] = tuple(delete.file for delete in scoped)
 
-    def _match_partition(
-        self, key: PartitionKey, rows: Numbers, numbers: Numbers, found: list[tuple[DataFile, ...]]
-    ) -> None:
-        deletes = self._by_partition.get(key)
-        if not deletes:
-            return
-        limits = [each.sequence_number for each in deletes]
+    def _match_partition(self, key: PartitionKey, rows: Numbers, numbers: Numbers, deletes: Deletes) -> None:
+        known = self._by_partition.get(key, ())
+        limits = [delete.sequence_number for delete in known]
         suffixes: dict[int, tuple[DataFile, ...]] = {}
         for row in rows.tolist():
             start = bisect_left(limits, numbers[row])
             if start not in suffixes:
-                suffixes[start] = tuple(each.file for each in deletes[start:])
+                suffixes[start] = tuple(delete.file for delete in known[start:])
             if suffixes[start]:
-                found[row] += suffixes[start]
+                deletes[row] += suffixes[start]
 
     def _match_equality(
         self,
@@ -155,30 +156,28 @@ class DeleteIndex:
         data: Survivors,
         keys: list[PartitionKey],
         numbers: Numbers,
-        found: list[tuple[DataFile, ...]],
+        deletes: Deletes,
     ) -> None:
         facts = KeyFacts(data.files, self._keys) if self._prune else None
-        everything = np.arange(len(data.files))
-        self._apply(equality, equality.everywhere, facts, everything, numbers, found)
+        self._apply(equality, equality.everywhere, facts, np.arange(len(data.files)), numbers, deletes)
         if not equality.by_partition:
             return
         for group in np.unique(data.groups.of).tolist():
-            deletes = equality.by_partition.get(keys[group])
-            if deletes:
+            if of_partition := equality.by_partition.get(keys[group]):
                 rows = np.flatnonzero(data.groups.of == group)
-                self._apply(equality, deletes, facts, rows, numbers, found)
+                self._apply(equality, of_partition, facts, rows, numbers, deletes)
 
     def _apply(
         self,
         equality: _Equality,
-        deletes: dict[tuple[int, ...], Numbers],
+        known: dict[tuple[int, ...], Numbers],
         facts: KeyFacts | None,
         rows: Numbers,
         numbers: Numbers,
-        found: list[tuple[DataFile, ...]],
+        deletes: Deletes,
     ) -> None:
-        for field_ids, places in deletes.items():
-            later = places[equality.sequence_numbers[places] > numbers[rows].min()]
+        for field_ids, indices in known.items():
+            later = indices[equality.sequence_numbers[indices] > numbers[rows].min()]
             if not len(later):
                 continue
             step = max(1, _MOST_PAIRS // len(later))
@@ -187,9 +186,9 @@ class DeleteIndex:
                 applies = equality.sequence_numbers[later][:, None] > numbers[some][None, :]
                 if facts is not None:
                     applies &= may_apply(equality.facts, later, facts, some, field_ids)
-                for at in np.flatnonzero(applies.any(axis=0)).tolist():
-                    chosen = later[applies[:, at]].tolist()
-                    found[some[at]] += tuple(equality.files[place] for place in chosen)
+                for column in np.flatnonzero(applies.any(axis=0)).tolist():
+                    chosen = later[applies[:, column]].tolist()
+                    deletes[some[column]] += tuple(equality.files[index] for index in chosen)
 
 
 class _EqualityBuilder:
@@ -197,14 +196,14 @@ class _EqualityBuilder:
 
     def __init__(self, metadata: TableMetadata) -> None:
         self._metadata = metadata
-        self.found: list[_Delete] = []
+        self.deletes: list[_Delete] = []
         self.key_ids: set[int] = set()
         self._parts: list[tuple[ManifestColumns, list[int]]] = []
 
     def add(self, delete: _Delete, columns: ManifestColumns, row: int) -> None:
         if not delete.file.equality_ids:
             raise CorruptFileError(delete.file.file_path, "an equality delete file has no key columns")
-        self.found.append(delete)
+        self.deletes.append(delete)
         self.key_ids.update(delete.file.equality_ids)
         if not self._parts or self._parts[-1][0] is not columns:
             self._parts.append((columns, []))
@@ -213,14 +212,14 @@ class _EqualityBuilder:
     def build(self, keys: dict[int, KeyColumn]) -> _Equality:
         everywhere: dict[tuple[int, ...], list[int]] = {}
         by_partition: dict[PartitionKey, dict[tuple[int, ...], list[int]]] = {}
-        for place, delete in enumerate(self.found):
+        for index, delete in enumerate(self.deletes):
             field_ids = delete.file.equality_ids or ()
             is_global = self._metadata.spec(delete.file.spec_id).is_unpartitioned
             group = everywhere if is_global else by_partition.setdefault(delete.key, {})
-            group.setdefault(field_ids, []).append(place)
+            group.setdefault(field_ids, []).append(index)
         return _Equality(
-            [each.file for each in self.found],
-            np.array([each.sequence_number for each in self.found], np.int64),
+            [delete.file for delete in self.deletes],
+            np.array([delete.sequence_number for delete in self.deletes], np.int64),
             KeyFacts(self._columns(keys), keys),
             _as_arrays(everywhere),
             {key: _as_arrays(group) for key, group in by_partition.items()},
@@ -228,18 +227,18 @@ class _EqualityBuilder:
 
     def _columns(self, keys: dict[int, KeyColumn]) -> ManifestColumns:
         """The metrics of key columns of all equality deletes."""
-        taken = [(columns.metrics.take(pa.array(rows))) for columns, rows in self._parts]
+        taken = [columns.metrics.take(pa.array(rows)) for columns, rows in self._parts]
         spread = {
             (metric, field_id): pa.concat_arrays([part.column(metric, field_id) for part in taken])
             for metric in _KEY_METRICS
             for field_id in keys
         }
-        count = len(self.found)
+        count = len(self.deletes)
         return ManifestColumns(count, {}, StructType(), {}, MetricColumns(count, {}, spread))
 
 
 def _as_arrays(group: dict[tuple[int, ...], list[int]]) -> dict[tuple[int, ...], Numbers]:
-    return {field_ids: np.array(places, np.int64) for field_ids, places in group.items()}
+    return {field_ids: np.array(indices, np.int64) for field_ids, indices in group.items()}
 
 
 def _check_partition(delete: _Delete, path: str, key: PartitionKey) -> None:

@@ -7,18 +7,19 @@ So in each of them both sides must have nulls, or both other values whose ranges
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe.expressions import Mask
 from icefloe.manifests import ManifestColumns
 from icefloe.metadata import TableMetadata
+from icefloe.planning.partitions import Numbers
 from icefloe.schema import Schema, types
 
-Mask = npt.NDArray[np.bool_]
+Bounds = tuple[pa.Array, pa.Array]
+"""Lower and upper ones."""
 
 # Not floats, since NaN and -0.0 have no place in ranges, and not uuids, which Java orders in its own way.
 _ORDERED = (
@@ -43,7 +44,7 @@ class KeyColumn:
     """What the table knows of a key column."""
 
     field_id: int
-    kind: types.IcebergType | None
+    field_type: types.IcebergType | None
     """None if no schema of the table has the column."""
     is_required: bool
     is_nested: bool
@@ -51,20 +52,20 @@ class KeyColumn:
 
 def key_columns(metadata: TableMetadata, schema: Schema, field_ids: Sequence[int]) -> dict[int, KeyColumn]:
     """Key columns by id; one that was dropped is as in the newest schema that had it (spec: Equality Delete Files)."""
-    found = {}
+    columns = {}
     for field_id in field_ids:
-        holder = next(
-            (each for each in (schema, *metadata.schemas_newest_first) if field_id in each.fields_by_id), None
-        )
+        schemas = (schema, *metadata.schemas_newest_first)
+        holder = next((known for known in schemas if field_id in known.fields_by_id), None)
         if holder is None:
-            found[field_id] = KeyColumn(field_id, None, False, True)
+            columns[field_id] = KeyColumn(field_id, None, False, True)
             continue
         # A column is without nulls if it never was optional.
-        fields = [each.fields_by_id[field_id] for each in metadata.schemas if field_id in each.fields_by_id]
-        around = holder.ancestors(field_id)
-        is_required = not around and all(field.required for field in fields)
-        found[field_id] = KeyColumn(field_id, holder.fields_by_id[field_id].field_type, is_required, bool(around))
-    return found
+        fields = [known.fields_by_id[field_id] for known in metadata.schemas if field_id in known.fields_by_id]
+        ancestors = holder.ancestors(field_id)
+        is_required = not ancestors and all(field.required for field in fields)
+        field_type = holder.fields_by_id[field_id].field_type
+        columns[field_id] = KeyColumn(field_id, field_type, is_required, bool(ancestors))
+    return columns
 
 
 class KeyFacts:
@@ -73,13 +74,13 @@ class KeyFacts:
     def __init__(self, files: ManifestColumns, columns: Mapping[int, KeyColumn]) -> None:
         self._files = files
         self._columns = columns
-        self._found: dict[int, _Facts] = {}
+        self._facts: dict[int, _Facts] = {}
 
     def of(self, field_id: int) -> "_Facts":
         """What is known of one key column."""
-        if field_id not in self._found:
-            self._found[field_id] = _Facts(self._files, self._columns[field_id])
-        return self._found[field_id]
+        if field_id not in self._facts:
+            self._facts[field_id] = _Facts(self._files, self._columns[field_id])
+        return self._facts[field_id]
 
 
 class _Facts:
@@ -94,58 +95,57 @@ class _Facts:
         self.may_be_other: Mask = ~((values > 0) & (values == nulls))
 
     @cached_property
-    def bounds(self) -> tuple[Any, Any] | None:
+    def bounds(self) -> Bounds | None:
         """Lower and upper bounds as arrays of one type; None if there are none that can be compared."""
-        kind = self._column.kind
-        if not isinstance(kind, _ORDERED):
+        field_type = self._column.field_type
+        if not isinstance(field_type, _ORDERED):
             return None
-        lower = self._files.lower_bounds(self._column.field_id, kind)
-        upper = self._files.upper_bounds(self._column.field_id, kind)
+        lower = self._files.lower_bounds(self._column.field_id, field_type)
+        upper = self._files.upper_bounds(self._column.field_id, field_type)
         return None if lower is None or upper is None else (_comparable(lower), _comparable(upper))
 
 
-def may_apply(deletes: KeyFacts, delete_rows: Any, data: KeyFacts, data_rows: Any, field_ids: Sequence[int]) -> Mask:
+def may_apply(
+    deletes: KeyFacts, delete_rows: Numbers, data: KeyFacts, data_rows: Numbers, field_ids: Sequence[int]
+) -> Mask:
     """For each of some delete files (down) and data files (across), whether a row may be equal in all key columns."""
-    found = np.ones((len(delete_rows), len(data_rows)), bool)
+    may_match = np.ones((len(delete_rows), len(data_rows)), bool)
     for field_id in field_ids:
         down, across = deletes.of(field_id), data.of(field_id)
         both_null = down.may_be_null[delete_rows][:, None] & across.may_be_null[data_rows][None, :]
         both_other = down.may_be_other[delete_rows][:, None] & across.may_be_other[data_rows][None, :]
         if down.bounds is not None and across.bounds is not None:
             both_other &= _overlap(down.bounds, delete_rows, across.bounds, data_rows)
-        found &= both_null | both_other
-    return found
+        may_match &= both_null | both_other
+    return may_match
 
 
-def _overlap(down: tuple[Any, Any], delete_rows: Any, across: tuple[Any, Any], data_rows: Any) -> Mask:
-    arrays = [*(each.take(delete_rows) for each in down), *(each.take(data_rows) for each in across)]
-    numbers = _ranked(arrays)
-    (low, low_known), (high, high_known), (data_low, data_low_known), (data_high, data_high_known) = numbers
+def _overlap(down: Bounds, delete_rows: Numbers, across: Bounds, data_rows: Numbers) -> Mask:
+    arrays = [*(bound.take(delete_rows) for bound in down), *(bound.take(data_rows) for bound in across)]
+    (low, low_known), (high, high_known), (data_low, data_low_known), (data_high, data_high_known) = _ranked(arrays)
     apart = (low[:, None] > data_high[None, :]) & low_known[:, None] & data_high_known[None, :]
     apart |= (high[:, None] < data_low[None, :]) & high_known[:, None] & data_low_known[None, :]
     return ~apart
 
 
-def _ranked(arrays: list[Any]) -> list[tuple[npt.NDArray[np.int64], Mask]]:
+def _ranked(arrays: list[pa.Array]) -> list[tuple[Numbers, Mask]]:
     """Each array as numbers that compare as its values do, over all arrays, and where it has a value."""
-    known = [each.is_valid().to_numpy(zero_copy_only=False) for each in arrays]
+    known = [array.is_valid().to_numpy(zero_copy_only=False) for array in arrays]
     if pa.types.is_integer(arrays[0].type):
-        plain = [pc.fill_null(each, 0).to_numpy(zero_copy_only=False).astype(np.int64) for each in arrays]
+        plain = [pc.fill_null(array, 0).to_numpy(zero_copy_only=False).astype(np.int64) for array in arrays]
         return list(zip(plain, known, strict=True))
     ranks = pc.rank(pa.concat_arrays(arrays), sort_keys="ascending", tiebreaker="dense").to_numpy().astype(np.int64)
-    return list(zip(np.split(ranks, np.cumsum([len(each) for each in arrays])[:-1]), known, strict=True))
+    return list(zip(np.split(ranks, np.cumsum(list(map(len, arrays)))[:-1]), known, strict=True))
 
 
-def _comparable(bounds: Any) -> Any:
-    kind = bounds.type
-    if pa.types.is_date(kind):
+def _comparable(bounds: pa.Array) -> pa.Array:
+    if pa.types.is_date(bounds.type):
         return bounds.view(pa.int32())
-    if pa.types.is_temporal(kind):
+    if pa.types.is_temporal(bounds.type):
         return bounds.view(pa.int64())
-    return bounds.cast(pa.binary()) if pa.types.is_fixed_size_binary(kind) else bounds
+    return bounds.cast(pa.binary()) if pa.types.is_fixed_size_binary(bounds.type) else bounds
 
 
-def _counts(counts: Any) -> npt.NDArray[np.int64]:
+def _counts(counts: pa.Array) -> Numbers:
     """The counts, with -1 for what is unknown."""
-    found: npt.NDArray[np.int64] = pc.fill_null(counts, -1).to_numpy(zero_copy_only=False)
-    return found
+    return np.asarray(pc.fill_null(counts, -1).to_numpy(zero_copy_only=False))

@@ -6,15 +6,17 @@ from itertools import pairwise, repeat
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.manifests import DataFile, FileContent, ManifestColumns, Metric
 from icefloe.planning.partitions import Numbers
+from icefloe.schema import Value
 
-_NO_METRICS: dict[int, Any] = {}
+_NO_METRICS: dict[int, object] = {}
 
 
-def data_files(files: ManifestColumns, group_of: Numbers, tuples: Sequence[tuple[Any, ...]]) -> Iterator[DataFile]:
+def data_files(files: ManifestColumns, group_of: Numbers, tuples: Sequence[tuple[Value, ...]]) -> Iterator[DataFile]:
     """The files of all entries, without metrics; `group_of` says which of the partition tuples is that of each."""
     none = repeat(_NO_METRICS)
     return _made_files(
@@ -37,47 +39,50 @@ def data_files(files: ManifestColumns, group_of: Numbers, tuples: Sequence[tuple
     )
 
 
-def _values(files: ManifestColumns, name: str) -> Iterable[Any]:
+def _known(files: ManifestColumns, name: str) -> pa.Array | None:
+    """A column that has some values."""
     column = files.columns.get(name)
-    if column is None or column.null_count == len(column):
-        return repeat(None, len(files))
-    found: list[Any] = column.to_pylist()
-    return found
+    return None if column is None or column.null_count == len(column) else column
 
 
-def _mapped(files: ManifestColumns, name: str, change: Callable[[Any], Any], missing: Any = None) -> Iterable[Any]:
-    """The values of a column, each of them changed; the same ones once."""
-    column = files.columns.get(name)
-    if column is None or column.null_count == len(column):
+def _values(files: ManifestColumns, name: str) -> Iterable[object]:
+    column = _known(files, name)
+    return repeat(None, len(files)) if column is None else iter(column.to_pylist())
+
+
+def _mapped(files: ManifestColumns, name: str, change: Callable[[Any], object], missing: object) -> Iterable[object]:
+    """The values of a column, each of them changed; equal ones once."""
+    column = _known(files, name)
+    if column is None:
         return repeat(missing, len(files))
     encoded = column.dictionary_encode(null_encoding="encode")
-    changed = [missing if each is None else change(each) for each in encoded.dictionary.to_pylist()]
+    changed = [missing if value is None else change(value) for value in encoded.dictionary.to_pylist()]
     return map(changed.__getitem__, encoded.indices.to_pylist())
 
 
-def _tuples(files: ManifestColumns, name: str) -> Iterable[Any]:
+def _tuples(files: ManifestColumns, name: str) -> Iterable[tuple[int, ...] | None]:
     """The values of a column of lists."""
-    column = files.columns.get(name)
-    if column is None or column.null_count == len(column):
+    column = _known(files, name)
+    if column is None:
         return repeat(None, len(files))
     if column.null_count:
-        return (None if each is None else tuple(each) for each in column.to_pylist())
+        return (None if numbers is None else tuple(numbers) for numbers in column.to_pylist())
     # Without a Python list for each, which the garbage collector would have to look after.
     ends = np.cumsum(pc.list_value_length(column).to_numpy()).tolist()
     numbers = column.flatten().to_pylist()
     return (tuple(numbers[start:end]) for start, end in pairwise([0, *ends]))
 
 
-def _made_files(*fields_in_order: Iterable[Any]) -> Iterator[DataFile]:
+def _made_files(*fields_in_order: Iterable[object]) -> Iterator[DataFile]:
     """Files from columns of their fields, several times as fast as by the class itself.
 
     Frozen values set each field by a call. The same fields in a class that is not frozen are plain stores, and its values
     may become those of the frozen one, since both have the same slots.
     """
-    made: Any
-    for made in map(_OPEN_FILE, *fields_in_order):
-        made.__class__ = DataFile
-        yield made
+    file: Any
+    for file in map(_OPEN_FILE, *fields_in_order):
+        file.__class__ = DataFile
+        yield file
 
 
-_OPEN_FILE: Any = make_dataclass("OpenDataFile", [each.name for each in fields(DataFile)], slots=True)
+_OPEN_FILE: Any = make_dataclass("OpenDataFile", [field.name for field in fields(DataFile)], slots=True)

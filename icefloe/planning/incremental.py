@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import NoSuchSnapshotError, StateError
-from icefloe.expressions import Expression
+from icefloe.expressions import Expression, Mask
 from icefloe.manifests import DataFile, EntryStatus, ManifestCache, ManifestColumns, ManifestContent, ManifestFile
 from icefloe.metadata import Operation, Snapshot, TableMetadata
-from icefloe.planning.plan import Mask, Plan, PlanRequest, Progress
+from icefloe.planning.plan import Plan, PlanRequest, Progress
 from icefloe.planning.reading import ManifestSource
 from icefloe.planning.report import LoggingReporter, Reporter
 from icefloe.planning.scan import ALL_COLUMNS, TableScan

@@ -16,8 +16,8 @@ def default_workers() -> int:
 
 
 def _workers(properties: Mapping[str, str], key: str, default: int) -> int:
-    found = props.property_as_int(properties, key, default, at_least=0) or default_workers()
-    return min(found, _MOST_WORKERS)
+    workers = props.property_as_int(properties, key, default, at_least=0) or default_workers()
+    return min(workers, _MOST_WORKERS)
 
 
 PRUNE_MANIFESTS = props.Property("planning.prune-manifests", True, props.property_as_bool)
@@ -55,8 +55,8 @@ class ScanOptions:
 def scan_options(options: Mapping[str, str], properties: Mapping[str, str]) -> ScanOptions:
     """What the options say, and where they are silent, the table's properties."""
     for key, value in options.items():
-        given: tuple[object, object] = (key, value)
-        if not all(isinstance(each, str) for each in given):
+        option: tuple[object, object] = (key, value)
+        if not all(isinstance(text, str) for text in option):
             raise InvalidPropertyError(f"scan option {key!r} is {value!r}; keys and values must be text")
     known = {**properties, **options}
     cost = props.SPLIT_OPEN_FILE_COST.of(known)

@@ -3,7 +3,6 @@
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.manifests import ManifestColumns, MetricColumns, to_internal
-from icefloe.schema import DoubleType, FloatType, IcebergType
+from icefloe.schema import DoubleType, FloatType, IcebergType, Value
 
 Numbers = npt.NDArray[np.int64]
-PartitionKey = tuple[int, tuple[Any, ...]]
+PartitionKey = tuple[int, tuple[Value, ...]]
 """A spec id, and the values of a partition in a form that compares as the spec asks."""
 
 _MOST_CODES = 2**62
@@ -28,26 +27,26 @@ class PartitionGroups:
     of: Numbers
     rows: ManifestColumns
     """One file of each group, with nothing but its partition."""
-    tuples: tuple[tuple[Any, ...], ...]
+    tuples: tuple[tuple[Value, ...], ...]
 
     def __len__(self) -> int:
         return len(self.tuples)
 
     def keys(self) -> list[PartitionKey]:
         """The key of each group."""
-        kinds = [field.field_type for field in self.rows.partition_type.fields]
-        return [partition_key(self.rows.spec_id, values, kinds) for values in self.tuples]
+        types = [field.field_type for field in self.rows.partition_type.fields]
+        return [partition_key(self.rows.spec_id, values, types) for values in self.tuples]
 
-    def at(self, files: Any) -> "PartitionGroups":
+    def at(self, files: Numbers) -> "PartitionGroups":
         """The groups of some of the files only, by position; groups that no file is in any more stay."""
         return replace(self, of=self.of[files])
 
 
-def partition_key(spec_id: int, values: Sequence[Any], kinds: Sequence[IcebergType]) -> PartitionKey:
+def partition_key(spec_id: int, values: Sequence[Value], types: Sequence[IcebergType]) -> PartitionKey:
     """A key for a partition: NaNs are one value, -0.0 and 0.0 are two (spec: Scan Planning)."""
     return spec_id, tuple(
-        _bits(value) if value is not None and isinstance(kind, FloatType | DoubleType) else value
-        for value, kind in zip(values, kinds, strict=True)
+        _bits(value) if value is not None and isinstance(type_, FloatType | DoubleType) else value
+        for value, type_ in zip(values, types, strict=True)
     )
 
 
@@ -60,10 +59,11 @@ def group_partitions(columns: ManifestColumns) -> PartitionGroups:
     codes, first = _distinct(columns)
     plain = replace(columns, columns={}, metrics=MetricColumns(len(columns)), header=None)
     rows = plain.take(pa.array(first))
-    kinds = {field.field_id: field.field_type for field in columns.partition_type.fields}
     values = [
-        to_internal(rows.partition[field_id], kind) if field_id in rows.partition else [None] * len(rows)
-        for field_id, kind in kinds.items()
+        to_internal(rows.partition[field.field_id], field.field_type)
+        if field.field_id in rows.partition
+        else [None] * len(rows)
+        for field in columns.partition_type.fields
     ]
     tuples = tuple(zip(*values, strict=True)) if values else ((),) * len(rows)
     return PartitionGroups(codes, rows, tuples)
@@ -93,16 +93,16 @@ def _distinct(columns: ManifestColumns) -> tuple[Numbers, Numbers]:
 
 def _renumbered(codes: Numbers, count: int) -> tuple[Numbers, Numbers]:
     """The same without sorting, for codes below a count that is not too large."""
-    place = np.full(count, -1, np.int64)
-    place[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-    used = np.flatnonzero(place >= 0)
+    first = np.full(count, -1, np.int64)
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    used = np.flatnonzero(first >= 0)
     number = np.zeros(count, np.int64)
     number[used] = np.arange(len(used))
-    return number[codes], place[used]
+    return number[codes], first[used]
 
 
-def _canonical(column: Any, kind: IcebergType) -> Any:
-    if not isinstance(kind, FloatType | DoubleType):
+def _canonical(column: pa.Array, type_: IcebergType) -> pa.Array:
+    if not isinstance(type_, FloatType | DoubleType):
         return column
     values = column.to_numpy(zero_copy_only=False).astype(np.float64)
     values[np.isnan(values)] = np.nan

@@ -4,14 +4,12 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from types import TracebackType
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow.compute as pc
 
-from icefloe.expressions import Expression
+from icefloe.expressions import Expression, Mask
 from icefloe.manifests import ALWAYS, EVERYTHING, ManifestColumns, ManifestContent, ManifestFile, Metric, Wanted
 from icefloe.parallel import in_order
 from icefloe.planning.batches import ScanBatch, batch_of
@@ -33,13 +31,10 @@ _OF_DATA = ALWAYS | {
 }
 _FOR_PRUNING = frozenset(Metric) - {Metric.COLUMN_SIZES}
 
-Mask = npt.NDArray[np.bool_]
-
 
 def live_entries(columns: ManifestColumns) -> Mask:
     """Entries that are part of the snapshot."""
-    found: Mask = columns.is_live.to_numpy(zero_copy_only=False)
-    return found
+    return np.asarray(columns.is_live.to_numpy(zero_copy_only=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +126,7 @@ class Plan:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def tasks(self) -> Generator[FileScanTask, None, None]:
@@ -170,8 +163,8 @@ def _pruned(progress: Progress) -> Generator[ScanBatch, None, None]:
     request, counts = progress.request, progress.counts
     pruner = Pruner(request.bound, request.source, request.options)
     manifests = request.manifests()
-    of_deletes = [each for each in manifests if each.content is ManifestContent.DELETES]
-    of_data = [each for each in manifests if each.content is ManifestContent.DATA]
+    of_deletes = [manifest for manifest in manifests if manifest.content is ManifestContent.DELETES]
+    of_data = [manifest for manifest in manifests if manifest.content is ManifestContent.DATA]
     counts.data_manifests += len(of_data)
     counts.delete_manifests += len(of_deletes)
     of_data = pruner.prune_manifests(of_data, counts, request.needs_live)
@@ -184,8 +177,8 @@ def _pruned(progress: Progress) -> Generator[ScanBatch, None, None]:
         work, of_data, request.options.workers, "icefloe-planning", first=None if request.limit is None else 1
     )
     try:
-        for batch, found in results:
-            counts.add(found)
+        for batch, own_counts in results:
+            counts.add(own_counts)
             if batch is not None:
                 yield batch
     finally:
@@ -198,13 +191,13 @@ def _delete_index(
     threads = decoding_threads(len(manifests), request.options.workers)
 
     def work(manifest: ManifestFile) -> tuple[DeleteFiles | None, ScanCounts]:
-        found = ScanCounts()
+        own_counts = ScanCounts()
         columns = request.source.read(manifest, WANTED_OF_DELETES, threads)
-        return choose_delete_files(manifest, columns, pruner, found), found
+        return choose_delete_files(manifest, columns, pruner, own_counts), own_counts
 
     parts = []
-    for part, found in in_order(work, manifests, request.options.workers, "icefloe-planning"):
-        counts.add(found)
+    for part, own_counts in in_order(work, manifests, request.options.workers, "icefloe-planning"):
+        counts.add(own_counts)
         if part is not None:
             parts.append(part)
     return DeleteIndex(request.source.metadata, request.source.schema, parts, counts, request.options.prune_deletes)
@@ -222,11 +215,11 @@ class _DataWork:
     def __call__(self, manifest: ManifestFile) -> tuple[ScanBatch | None, ScanCounts]:
         counts = ScanCounts(data_manifests_read=1)
         columns = self._request.source.read(manifest, self._wanted(manifest), self._threads)
-        found = self._pruner.prune_files(manifest, columns, self._request.entries(columns), counts)
-        if found is None:
+        survivors = self._pruner.prune_files(manifest, columns, self._request.entries(columns), counts)
+        if survivors is None:
             return None, counts
-        deletes = None if self._index is None else self._index.match(found)
-        return batch_of(found, deletes, self._request.keep_metrics), counts
+        deletes = None if self._index is None else self._index.match(survivors)
+        return batch_of(survivors, deletes, self._request.keep_metrics), counts
 
     def _wanted(self, manifest: ManifestFile) -> Wanted:
         if self._request.keep_metrics:

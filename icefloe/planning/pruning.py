@@ -6,10 +6,9 @@ that the partition does not decide.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import compress
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from icefloe import expressions as ex
@@ -22,7 +21,6 @@ from icefloe.planning.reading import ManifestSource
 from icefloe.planning.replaced_columns import PartialStatistics, differing_types, without_values
 from icefloe.planning.report import ScanCounts
 
-Mask = npt.NDArray[np.bool_]
 _View = tuple[int, frozenset[int]]
 """A spec, and those of its fields whose values are of a type that the filter does not speak of."""
 
@@ -42,7 +40,7 @@ class SpecFilter:
 def _undecided_ids(bound: ex.Expression, spec: PartitionSpec) -> set[int]:
     """The columns whose metrics can tell more than the partition does: all but those that are partition values."""
     decided = {field.source_id for field in spec.fields if isinstance(field.transform, tr.IdentityTransform)}
-    return {each.field_id for each in ex.bound_references(bound)} - decided
+    return {reference.field_id for reference in ex.bound_references(bound)} - decided
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +61,7 @@ class Pruner:
         self.source = source
         self.options = options
         self._by_spec: dict[_View, SpecFilter] = {}
-        self._column_ids = frozenset(each.field_id for each in ex.bound_references(bound))
+        self._column_ids = frozenset(reference.field_id for reference in ex.bound_references(bound))
 
     def of_spec(self, manifest: ManifestFile) -> SpecFilter:
         """The filter as seen through the manifest's spec, by what the list says of it."""
@@ -79,12 +77,12 @@ class Pruner:
         return spec.spec_id, self.source.replaced.fields(spec, manifest)
 
     def _filter(self, view: _View) -> SpecFilter:
-        found = self._by_spec.get(view)
-        if found is None:
+        seen = self._by_spec.get(view)
+        if seen is None:
             spec_id, unlike = view
-            found = SpecFilter(self.bound, without_values(self.source.metadata.spec(spec_id), unlike))
-            self._by_spec[view] = found
-        return found
+            seen = SpecFilter(self.bound, without_values(self.source.metadata.spec(spec_id), unlike))
+            self._by_spec[view] = seen
+        return seen
 
     def metric_ids(self, manifest: ManifestFile) -> tuple[int, ...]:
         """The columns whose metrics this filter needs from a manifest."""
@@ -98,20 +96,20 @@ class Pruner:
         """The manifests that may hold a file with a matching row, a live one unless removed ones are wanted too."""
         if not self.options.prune_manifests:
             return list(manifests)
-        live = [each for each in manifests if each.has_live_files or not needs_live]
+        live = [manifest for manifest in manifests if manifest.has_live_files or not needs_live]
         counts.manifests_skipped_empty += len(manifests) - len(live)
         by_spec: dict[_View, list[int]] = {}
-        for place, manifest in enumerate(live):
-            by_spec.setdefault(self._view(manifest), []).append(place)
-        kept = np.zeros(len(live), bool)
-        for view, places in by_spec.items():
-            group = [live[place] for place in places]
-            kept[places] = ex.partitions_might_match(self._filter(view).inclusive, SummaryColumns(group))
-        counts.manifests_skipped_by_partition += len(live) - int(kept.sum())
-        return [manifest for manifest, keep in zip(live, kept, strict=True) if keep]
+        for index, manifest in enumerate(live):
+            by_spec.setdefault(self._view(manifest), []).append(index)
+        might_match = np.zeros(len(live), bool)
+        for view, indices in by_spec.items():
+            summaries = SummaryColumns([live[index] for index in indices])
+            might_match[indices] = ex.partitions_might_match(self._filter(view).inclusive, summaries)
+        counts.manifests_skipped_by_partition += len(live) - int(might_match.sum())
+        return list(compress(live, might_match))
 
     def prune_files(
-        self, manifest: ManifestFile, columns: ManifestColumns, is_wanted: Mask, counts: ScanCounts
+        self, manifest: ManifestFile, columns: ManifestColumns, is_wanted: ex.Mask, counts: ScanCounts
     ) -> Survivors | None:
         """The files among those wanted that may hold a matching row; None if there are none."""
         rows = np.flatnonzero(is_wanted)
@@ -132,7 +130,7 @@ class Pruner:
         # Only now, and once: most columns of most files are never looked at.
         return Survivors(_at(files, rows), groups.at(rows), residuals, residual_of[is_kept])
 
-    def keep_partitions(self, manifest: ManifestFile, groups: PartitionGroups) -> Mask:
+    def keep_partitions(self, manifest: ManifestFile, groups: PartitionGroups) -> ex.Mask:
         """Which partitions may hold a matching row."""
         if not self.options.prune_partitions:
             return np.ones(len(groups), bool)
@@ -150,21 +148,21 @@ class Pruner:
         return rows, residuals, group_residual[groups.of[rows]]
 
     def _residuals(
-        self, spec: SpecFilter, groups: PartitionGroups, maybe: Mask
+        self, spec: SpecFilter, groups: PartitionGroups, maybe: ex.Mask
     ) -> tuple[tuple[ex.Expression, ...], Numbers]:
         """The different residuals, the first of which is that of every row, and the one of each partition."""
         if not self.options.drop_residuals:
             return (_EVERY_ROW, self.bound), np.ones(len(groups), np.int64)
         number: dict[ex.Expression, int] = {_EVERY_ROW: 0}
         by_identity: dict[int, int] = {}
-        found = np.zeros(len(groups), np.int64)
-        for place in np.flatnonzero(maybe & ~_partition_mask(spec.strict, groups.rows)).tolist():
-            left = spec.residuals.of(groups.tuples[place])
+        residual_of = np.zeros(len(groups), np.int64)
+        for group in np.flatnonzero(maybe & ~_partition_mask(spec.strict, groups.rows)).tolist():
+            left = spec.residuals.of(groups.tuples[group])
             # Most partitions leave the very same predicate, and large ones take long to compare.
             if id(left) not in by_identity:
                 by_identity[id(left)] = number.setdefault(left, len(number))
-            found[place] = by_identity[id(left)]
-        return tuple(number), found
+            residual_of[group] = by_identity[id(left)]
+        return tuple(number), residual_of
 
     def _by_metrics(
         self,
@@ -173,19 +171,21 @@ class Pruner:
         rows: Numbers,
         residuals: tuple[ex.Expression, ...],
         residual_of: Numbers,
-    ) -> tuple[Mask, Numbers]:
+    ) -> tuple[ex.Mask, Numbers]:
         """Which of the files at `rows` may hold a matching row, and the residual of each."""
         unlike = self.source.replaced.columns(self._column_ids, manifest)
         is_kept = np.ones(len(rows), bool)
         left = residual_of.copy()
-        for place, residual in enumerate(residuals):
+        for index, residual in enumerate(residuals):
             if isinstance(residual, ex.AlwaysTrue):
                 continue
-            asked = np.flatnonzero(residual_of == place)
+            asked = np.flatnonzero(residual_of == index)
             if not len(asked):
                 continue
             known = _statistics(files, rows[asked])
-            answers = ex.FileAnswers(PartialStatistics(known, unlike) if unlike else known)
+            answers = ex.FileAnswers(
+                PartialStatistics(known, lambda field_id: field_id not in unlike) if unlike else known
+            )
             if self.options.prune_metrics:
                 is_kept[asked] = answers.might_match(residual)
             if self.options.drop_residuals:
@@ -204,15 +204,14 @@ def _statistics(files: ManifestColumns, rows: Numbers) -> ManifestColumns:
     return _at(replace(files, columns=plain, partition={}), rows)
 
 
-def _partition_mask(projected: ex.Expression, rows: ManifestColumns) -> Mask:
+def _partition_mask(projected: ex.Expression, rows: ManifestColumns) -> ex.Mask:
     """For each partition, whether the predicate, which is bound to the partition type, holds."""
     if isinstance(projected, ex.AlwaysTrue | ex.AlwaysFalse):
         return np.full(len(rows), isinstance(projected, ex.AlwaysTrue))
-    found: Any = ex.mask(projected, rows.partition_table)
-    if isinstance(found, pa.ChunkedArray):
-        found = found.combine_chunks()
-    answer: Mask = found.to_numpy(zero_copy_only=False)
-    return answer
+    answer = ex.mask(projected, rows.partition_table)
+    if isinstance(answer, pa.ChunkedArray):
+        answer = answer.combine_chunks()
+    return np.asarray(answer.to_numpy(zero_copy_only=False))
 
 
 def sequence_numbers(files: ManifestColumns) -> Numbers:
@@ -222,8 +221,7 @@ def sequence_numbers(files: ManifestColumns) -> Numbers:
         raise CorruptFileError(
             files.location, f"{column.null_count} entries have no sequence number and are not new, so they inherit none"
         )
-    found: Numbers = column.to_numpy(zero_copy_only=False)
-    return found
+    return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
 def shown_filter(expression: ex.Expression) -> str:

@@ -44,9 +44,9 @@ class ManifestSource:
 
     def read(self, manifest: ManifestFile, wanted: Wanted, threads: int = 1) -> ManifestColumns:
         """The entries of a manifest, from memory if they were read before; several threads may decode a large one."""
-        kind = self.partition_type(manifest)
+        struct = self.partition_type(manifest)
         try:
-            return _checked(self._manifests.entries(manifest, wanted, kind, threads=threads), manifest)
+            return _checked(self._manifests.entries(manifest, wanted, struct, threads=threads), manifest)
         except (CorruptFileError, StorageError) as error:
             raise error_of_snapshot(error, self.snapshot_id) from error
 
@@ -59,11 +59,11 @@ class ManifestSource:
 
     def partition_type(self, manifest: ManifestFile) -> StructType:
         """The type of the partition tuples of a manifest for the scan; lost source columns are looked for in older schemas."""
-        found = self._partition_types.get(manifest.partition_spec_id)
-        if found is None:
-            found = partition_type(self.spec(manifest), self.schema, *self.metadata.schemas_newest_first)
-            self._partition_types[manifest.partition_spec_id] = found
-        return found
+        known = self._partition_types.get(manifest.partition_spec_id)
+        if known is None:
+            known = partition_type(self.spec(manifest), self.schema, *self.metadata.schemas_newest_first)
+            self._partition_types[manifest.partition_spec_id] = known
+        return known
 
 
 def _checked(columns: ManifestColumns, manifest: ManifestFile) -> ManifestColumns:
@@ -71,8 +71,8 @@ def _checked(columns: ManifestColumns, manifest: ManifestFile) -> ManifestColumn
     is_data = manifest.content is ManifestContent.DATA
     # What is no kind of file at all was refused where it was read.
     if ((columns.column("content").to_numpy() == 0) != is_data).any():
-        kind = "data" if is_data else "delete"
-        raise CorruptFileError(manifest.manifest_path, f"it is a manifest of {kind} files and holds other ones")
+        content = "data" if is_data else "delete"
+        raise CorruptFileError(manifest.manifest_path, f"it is a manifest of {content} files and holds other ones")
     for name in ("file_path", "record_count", "file_size_in_bytes"):
         if columns.column(name).null_count:
             raise CorruptFileError(manifest.manifest_path, f"{columns.column(name).null_count} entries have no {name}")

@@ -4,15 +4,13 @@ A table that takes the place of another keeps the ids of its columns by their na
 fields, whatever types they have now (Java's rule). Branches, tags and snapshots of before stay, with what was written then.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+import pyarrow as pa
 
-from icefloe.expressions import Statistics
+from icefloe.expressions import Mask, Statistics
 from icefloe.manifests import ManifestFile
 from icefloe.metadata import TableMetadata
 from icefloe.partitioning import PartitionField, PartitionSpec, partition_type, transforms as tr
@@ -30,16 +28,16 @@ class ReplacedColumns:
     def columns(self, ids: Iterable[int], manifest: ManifestFile) -> frozenset[int]:
         """Those of the columns that files of the manifest may have in a type that the reader's cannot hold."""
         schema_id = self._schema_of_manifest(manifest)
-        return frozenset(each for each in ids if self._differs(each, schema_id))
+        return frozenset(field_id for field_id in ids if self._differs(field_id, schema_id))
 
     def fields(self, spec: PartitionSpec, manifest: ManifestFile) -> frozenset[int]:
         """The partition fields that are made of such columns."""
-        unlike = self.columns((each.source_id for each in spec.fields), manifest)
-        return frozenset(each.field_id for each in spec.fields if each.source_id in unlike)
+        unlike = self.columns((part.source_id for part in spec.fields), manifest)
+        return frozenset(part.field_id for part in spec.fields if part.source_id in unlike)
 
     def fields_ever(self, spec: PartitionSpec) -> frozenset[int]:
         """The partition fields that some file of the table may have in such a type."""
-        return frozenset(each.field_id for each in spec.fields if self._differs(each.source_id, None))
+        return frozenset(part.field_id for part in spec.fields if self._differs(part.source_id, None))
 
     def types(self, spec: PartitionSpec, manifest: ManifestFile) -> Mapping[int, IcebergType]:
         """The types in which the manifest has these fields, if the snapshot that added it is known."""
@@ -48,15 +46,14 @@ class ReplacedColumns:
             return {}
         return differing_types(partition_type(spec, self.metadata.schema(schema_id)), partition_type(spec, self.schema))
 
-    def is_alike(self, ids: Iterable[int], snapshot_ids: Any) -> npt.NDArray[np.bool_]:
+    def is_alike(self, ids: Iterable[int], snapshot_ids: pa.Array) -> Mask:
         """For files that these snapshots added, an array, whether they have the columns in a type that the reader's can hold."""
-        doubtful = [each for each in ids if self._differs(each, None)]
+        doubtful = [field_id for field_id in ids if self._differs(field_id, None)]
         if not doubtful:
             return np.ones(len(snapshot_ids), np.bool_)
         schema_ids = map(self._schema_of_snapshot, snapshot_ids.to_pylist())
-        return np.array(
-            [not any(map(partial(self._differs, schema_id=each), doubtful)) for each in schema_ids], np.bool_
-        )
+        alike = [not any(self._differs(field_id, schema_id) for field_id in doubtful) for schema_id in schema_ids]
+        return np.array(alike, np.bool_)
 
     def _schema_of_manifest(self, manifest: ManifestFile) -> int | None:
         """The schema that all files of the manifest were written with; None if it cannot be told."""
@@ -71,23 +68,23 @@ class ReplacedColumns:
 
     def _differs(self, field_id: int, schema_id: int | None) -> bool:
         """Whether the column has a type under that schema that the reader's cannot hold; without one, under any."""
-        found = self._known.get((field_id, schema_id))
-        if found is None:
-            wanted = self.schema.fields_by_id.get(field_id)
-            chosen = self.metadata.schemas if schema_id is None else (self.metadata.schema(schema_id),)
-            known = (each.fields_by_id.get(field_id) for each in chosen) if wanted is not None else ()
-            found = wanted is not None and any(
-                each is not None and not is_promotion(each.field_type, wanted.field_type) for each in known
+        differs = self._known.get((field_id, schema_id))
+        if differs is None:
+            target = self.schema.fields_by_id.get(field_id)
+            schemas = self.metadata.schemas if schema_id is None else (self.metadata.schema(schema_id),)
+            written = (schema.fields_by_id.get(field_id) for schema in schemas)
+            differs = target is not None and any(
+                source is not None and not is_promotion(source.field_type, target.field_type) for source in written
             )
-            self._known[field_id, schema_id] = found
-        return found
+            self._known[field_id, schema_id] = differs
+        return differs
 
 
-def differing_types(written: StructType, wanted: StructType) -> dict[int, IcebergType]:
-    """The types of the partition fields whose values the wanted type cannot hold, by id; both are of one spec."""
+def differing_types(written: StructType, target: StructType) -> dict[int, IcebergType]:
+    """The types of the partition fields whose values the target type cannot hold, by id; both are of one spec."""
     return {
         old.field_id: old.field_type
-        for old, new in zip(written.fields, wanted.fields, strict=True)
+        for old, new in zip(written.fields, target.fields, strict=True)
         if not isinstance(old.field_type, UnknownType)
         and not isinstance(new.field_type, UnknownType)
         and not is_promotion(old.field_type, new.field_type)
@@ -100,10 +97,10 @@ def without_values(spec: PartitionSpec, field_ids: Collection[int]) -> Partition
         return spec
     return PartitionSpec(
         *(
-            PartitionField(each.source_ids, each.field_id, tr.VoidTransform(), each.name)
-            if each.field_id in field_ids
-            else each
-            for each in spec.fields
+            PartitionField(part.source_ids, part.field_id, tr.VoidTransform(), part.name)
+            if part.field_id in field_ids
+            else part
+            for part in spec.fields
         ),
         spec_id=spec.spec_id,
     )
@@ -113,35 +110,36 @@ def without_values(spec: PartitionSpec, field_ids: Collection[int]) -> Partition
 class PartialStatistics:
     """Statistics of files in which some columns count as unknown."""
 
-    known: Statistics
-    unknown: frozenset[int]
+    statistics: Statistics
+    is_known: Callable[[int], bool]
+    """Of a column by its id."""
 
     @property
     def size(self) -> int:
         """How many files there are."""
-        return self.known.size
+        return self.statistics.size
 
     @property
-    def record_counts(self) -> Any:
+    def record_counts(self) -> pa.Array:
         """Rows per file."""
-        return self.known.record_counts
+        return self.statistics.record_counts
 
-    def value_counts(self, field_id: int) -> Any | None:
+    def value_counts(self, field_id: int) -> pa.Array | None:
         """Values of the column."""
-        return None if field_id in self.unknown else self.known.value_counts(field_id)
+        return self.statistics.value_counts(field_id) if self.is_known(field_id) else None
 
-    def null_counts(self, field_id: int) -> Any | None:
+    def null_counts(self, field_id: int) -> pa.Array | None:
         """Nulls of the column."""
-        return None if field_id in self.unknown else self.known.null_counts(field_id)
+        return self.statistics.null_counts(field_id) if self.is_known(field_id) else None
 
-    def nan_counts(self, field_id: int) -> Any | None:
+    def nan_counts(self, field_id: int) -> pa.Array | None:
         """NaNs of the column."""
-        return None if field_id in self.unknown else self.known.nan_counts(field_id)
+        return self.statistics.nan_counts(field_id) if self.is_known(field_id) else None
 
-    def lower_bounds(self, field_id: int, kind: IcebergType) -> Any | None:
+    def lower_bounds(self, field_id: int, field_type: IcebergType) -> pa.Array | None:
         """At most the least value of the column."""
-        return None if field_id in self.unknown else self.known.lower_bounds(field_id, kind)
+        return self.statistics.lower_bounds(field_id, field_type) if self.is_known(field_id) else None
 
-    def upper_bounds(self, field_id: int, kind: IcebergType) -> Any | None:
+    def upper_bounds(self, field_id: int, field_type: IcebergType) -> pa.Array | None:
         """At least the greatest value of the column."""
-        return None if field_id in self.unknown else self.known.upper_bounds(field_id, kind)
+        return self.statistics.upper_bounds(field_id, field_type) if self.is_known(field_id) else None

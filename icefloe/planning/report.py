@@ -4,7 +4,7 @@ import importlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from icefloe.errors import InvalidPropertyError
 
@@ -45,8 +45,8 @@ class ScanCounts:
 
     def add(self, other: "ScanCounts") -> None:
         """Add up."""
-        for each in fields(self):
-            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+        for count in fields(self):
+            setattr(self, count.name, getattr(self, count.name) + getattr(other, count.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,18 +122,19 @@ def reporter_named(name: str) -> Reporter:
         return LoggingReporter()
     module, _, attribute = name.strip().rpartition(".")
     try:
-        found = getattr(importlib.import_module(module), attribute)
-        made = found() if isinstance(found, type) else found
+        named = getattr(importlib.import_module(module), attribute)
+        reporter: Any = named() if isinstance(named, type) else named
     except Exception as error:
         raise InvalidPropertyError(
             f"the reporter {name!r} cannot be had: {error}; name {LOGGING!r}, or a class or function as 'package.module.name'"
         ) from error
-    if callable(getattr(made, "report", None)):
-        reporter: Reporter = made
-        return reporter
-    if not callable(made):
-        raise InvalidPropertyError(f"the reporter {name!r} is {made!r}; it has no `report` and cannot be called either")
-    return CallingReporter(made)
+    if callable(getattr(reporter, "report", None)):
+        return cast(Reporter, reporter)
+    if not callable(reporter):
+        raise InvalidPropertyError(
+            f"the reporter {name!r} is {reporter!r}; it has no `report` and cannot be called either"
+        )
+    return CallingReporter(reporter)
 
 
 def deliver(report: Report, reporter: Reporter) -> None:

@@ -27,7 +27,7 @@ class Planner(Protocol):
     """What finds the files of a scan: this library in the manifests, or a service that knows the table."""
 
     def plan_files(self, scan: "TableScan") -> Generator[FileScanTask, None, None]:
-        """A task for each data file that may hold a wanted row, as they are found; closing it ends the work."""
+        """A task for each data file that may hold a wanted row; closing it ends the work."""
 
 
 class SnapshotChoice(TypedDict, total=False):
@@ -175,7 +175,7 @@ class TableScan:
         return scan_options(self.options, self.metadata.properties)
 
     def plan_files(self) -> Generator[FileScanTask, None, None]:
-        """A task for each data file that may hold a wanted row, as they are found; close it to stop early."""
+        """A task for each data file that may hold a wanted row; close it to stop early."""
         if self.planner is not None:
             return self.planner.plan_files(self)
         plan = self.plan()

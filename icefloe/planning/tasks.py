@@ -6,11 +6,13 @@ Work of even size comes of them by splits at the offsets that the writer of a fi
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Protocol, TypedDict, Unpack
+from operator import attrgetter
+from typing import Protocol, TypedDict, Unpack
 
 from icefloe.expressions import Expression
 from icefloe.manifests import DataFile, FileContent
 from icefloe.planning.options import ScanOptions
+from icefloe.schema import Value
 
 _SPLITTABLE = frozenset(("parquet", "orc", "avro"))
 
@@ -65,7 +67,7 @@ class FileScanTask:
         return self.file.spec_id
 
     @property
-    def partition(self) -> tuple[Any, ...]:
+    def partition(self) -> tuple[Value, ...]:
         """The values of the file's partition, in the order of its spec."""
         return self.file.partition
 
@@ -231,18 +233,18 @@ def pack_tasks(tasks: Iterable[FileScanTask], options: ScanOptions) -> Iterator[
     bins: list[_Bin] = []
     for split in splits:
         weight = _weight(split, options.split_open_file_cost)
-        for each in bins:
-            if each.weight + weight <= options.split_size:
-                each.add(split, weight)
+        for bin_ in bins:
+            if bin_.weight + weight <= options.split_size:
+                bin_.add(split, weight)
                 break
         else:
             bins.append(_Bin(split, weight))
             if len(bins) > options.split_lookback:
-                largest = max(bins, key=lambda each: each.weight)
+                largest = max(bins, key=attrgetter("weight"))
                 bins.remove(largest)
                 yield largest.combined()
-    for each in bins:
-        yield each.combined()
+    for bin_ in bins:
+        yield bin_.combined()
 
 
 class _Bin:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 import numpy.typing as npt
@@ -11,13 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import CorruptFileError
+from icefloe.expressions import Mask
 from icefloe.manifests import DataFile, ManifestColumns
 from icefloe.planning.file_values import data_files
 from icefloe.planning.partitions import Numbers, PartitionGroups, PartitionKey
-from icefloe.planning.path_table import PathTable
 from icefloe.storage.identities import identities
 
-Mask = npt.NDArray[np.bool_]
+_FEW = 4096
+"""So many paths are looked up by Arrow, which makes its table each time, and needs no compiler."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,11 +28,11 @@ class VectorFiles:
     columns: ManifestColumns
     groups: PartitionGroups
     sequence_numbers: Numbers
-    scopes: Any
+    scopes: pa.Array
 
 
 class VectorIndex:
-    """All deletion vectors of a scan, found by data file. Threads may share it."""
+    """All deletion vectors of a scan, by data file. Threads may share it."""
 
     def __init__(self, parts: Sequence[VectorFiles]) -> None:
         self._parts = list(parts)
@@ -39,16 +40,16 @@ class VectorIndex:
         self.sequence_numbers = np.concatenate([part.sequence_numbers for part in parts])
         scopes = pa.concat_arrays([part.scopes for part in parts])
         if scopes.null_count:
-            place = int(pc.index(scopes.is_null(), True).as_py())
+            row = int(pc.index(scopes.is_null(), True).as_py())
             raise CorruptFileError(
-                self.file(place).file_path, "a deletion vector does not say which data file it is about"
+                self.file(row).file_path, "a deletion vector does not say which data file it is about"
             )
         self._table = PathTable(scopes)
         if self._table.twins is not None:
-            other, place = self._table.twins
+            other, row = self._table.twins
             raise CorruptFileError(
-                self.file(place).file_path,
-                f"data file {scopes[place].as_py()!r} has two deletion vectors, the other one in "
+                self.file(row).file_path,
+                f"data file {scopes[row].as_py()!r} has two deletion vectors, the other one in "
                 f"{self.file(other).file_path!r}; a snapshot may have one for each file",
             )
         self._key_numbers: dict[PartitionKey, int] = {}
@@ -71,45 +72,42 @@ class VectorIndex:
         ]
         return np.concatenate([part.to_numpy(zero_copy_only=False) for part in parts]).astype(np.int64)
 
-    def file(self, place: int) -> DataFile:
+    def file(self, row: int) -> DataFile:
         """One vector."""
-        return self.files(np.array([place]))[0]
+        return self.files(np.array([row]))[0]
 
-    def files(self, places: Numbers) -> list[DataFile]:
-        """The vectors at these places, in their order."""
-        found: list[Any] = [None] * len(places)
-        part_of = np.searchsorted(self._starts, places, side="right") - 1
+    def files(self, rows: Numbers) -> list[DataFile]:
+        """The vectors at these rows, in their order."""
+        files = np.empty(len(rows), object)
+        part_of = np.searchsorted(self._starts, rows, side="right") - 1
         for number in np.unique(part_of).tolist():
-            where = np.flatnonzero(part_of == number)
-            rows = places[where] - self._starts[number]
-            part = self._parts[number]
-            columns, group_of = part.columns.take(pa.array(rows)), part.groups.of[rows]
-            for at, file in zip(where.tolist(), data_files(columns, group_of, part.groups.tuples), strict=True):
-                found[at] = file
-        return found
+            chosen = np.flatnonzero(part_of == number)
+            own_rows, part = rows[chosen] - self._starts[number], self._parts[number]
+            columns, group_of = part.columns.take(pa.array(own_rows)), part.groups.of[own_rows]
+            files[chosen] = list(data_files(columns, group_of, part.groups.tuples))
+        return files.tolist()
 
     def match(self, files: ManifestColumns, numbers: Numbers, groups: PartitionGroups) -> "VectorDeletes | None":
         """The vector of each data file, if any has one. A vector must be of its file's partition, and not older."""
-        places = self._table.find(identities(files.column("file_path")))
-        rows = np.flatnonzero(places >= 0)
+        vectors = self._table.find(identities(files.column("file_path")))
+        rows = np.flatnonzero(vectors >= 0)
         if not len(rows):
             return None
-        chosen = places[rows]
+        chosen = vectors[rows]
         keys = groups.keys()
         key_numbers = np.array([self._key_numbers.get(key, -1) for key in keys], np.int64)
         for row in rows[key_numbers[groups.of[rows]] != self._keys[chosen]][:1].tolist():
-            self._refuse_partition(int(places[row]), files, row)
+            self._refuse_partition(self.file(int(vectors[row])), files, row)
         for row in rows[self.sequence_numbers[chosen] < numbers[rows]][:1].tolist():
             raise CorruptFileError(
-                self.file(int(places[row])).file_path,
+                self.file(int(vectors[row])).file_path,
                 f"the deletion vector of {files.column('file_path')[row].as_py()!r} has the sequence number "
-                f"{self.sequence_numbers[places[row]]}, below {numbers[row]}, that of the data file; it cannot be about "
+                f"{self.sequence_numbers[vectors[row]]}, below {numbers[row]}, that of the data file; it cannot be about "
                 "rows that came later",
             )
-        return VectorDeletes(self, places)
+        return VectorDeletes(self, vectors)
 
-    def _refuse_partition(self, place: int, files: ManifestColumns, row: int) -> None:
-        vector = self.file(place)
+    def _refuse_partition(self, vector: DataFile, files: ManifestColumns, row: int) -> None:
         raise CorruptFileError(
             vector.file_path,
             f"it deletes rows of {files.column('file_path')[row].as_py()!r} but is in partition {vector.partition} of spec "
@@ -120,12 +118,12 @@ class VectorIndex:
 class VectorDeletes(Sequence[tuple[DataFile, ...]]):
     """The deletes of some data files of which each has a vector or none; values are made when they are asked for."""
 
-    def __init__(self, index: VectorIndex, places: Numbers) -> None:
+    def __init__(self, index: VectorIndex, vectors: Numbers) -> None:
         self._index = index
-        self._places = places
+        self._vectors = vectors
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._vectors)
 
     @overload
     def __getitem__(self, row: int) -> tuple[DataFile, ...]: ...
@@ -135,20 +133,20 @@ class VectorDeletes(Sequence[tuple[DataFile, ...]]):
 
     def __getitem__(self, row: int | slice) -> tuple[DataFile, ...] | list[tuple[DataFile, ...]]:
         if isinstance(row, slice):
-            return self._made(self._places[row])
-        return self._made(self._places[[row]])[0]
+            return self._deletes(self._vectors[row])
+        return self._deletes(self._vectors[[row]])[0]
 
-    def _made(self, places: Numbers) -> list[tuple[DataFile, ...]]:
-        found: list[tuple[DataFile, ...]] = [()] * len(places)
-        rows = np.flatnonzero(places >= 0)
-        for row, file in zip(rows.tolist(), self._index.files(places[rows]), strict=True):
-            found[row] = (file,)
-        return found
+    def _deletes(self, vectors: Numbers) -> list[tuple[DataFile, ...]]:
+        deletes: list[tuple[DataFile, ...]] = [()] * len(vectors)
+        rows = np.flatnonzero(vectors >= 0)
+        for row, file in zip(rows.tolist(), self._index.files(vectors[rows]), strict=True):
+            deletes[row] = (file,)
+        return deletes
 
     @property
     def exists(self) -> Mask:
         """Which of the data files have a vector."""
-        return self._places >= 0
+        return self._vectors >= 0
 
     @property
     def total(self) -> int:
@@ -158,4 +156,52 @@ class VectorDeletes(Sequence[tuple[DataFile, ...]]):
     @property
     def total_bytes(self) -> int:
         """What they take to read."""
-        return int(self._index.sizes[self._places[self.exists]].sum())
+        return int(self._index.sizes[self._vectors[self.exists]].sum())
+
+
+class PathTable:
+    """Distinct paths and the row of each, looked up for a column at a time, exactly, whatever the hashes are. Threads may share it."""
+
+    def __init__(self, paths: pa.Array) -> None:
+        self._paths = paths
+        self._table: npt.NDArray[np.int32] | None = None
+        self.twins: tuple[int, int] | None = None
+        """The rows of two paths that are the same, if there are such."""
+        if len(paths) <= _FEW:
+            self.twins = _twins(paths)
+            return
+        from icefloe.planning.path_kernels import fill_table
+
+        self._texts, self._offsets = _parts(paths)
+        size = 1 << (2 * len(paths)).bit_length()
+        self._hashes, table = np.zeros(len(paths), np.int64), np.full(size, -1, np.int32)
+        first, second = fill_table(self._texts, self._offsets, self._hashes, table)
+        self.twins = None if first < 0 else (int(first), int(second))
+        self._table = table
+
+    def find(self, paths: pa.Array) -> Numbers:
+        """The row of each path, or -1."""
+        if self._table is None:
+            rows = pc.fill_null(pc.index_in(paths, value_set=self._paths), -1)
+            return np.asarray(rows.to_numpy(zero_copy_only=False), np.int64)
+        from icefloe.planning.path_kernels import find_in_table
+
+        numbers = np.empty(len(paths), np.int64)
+        find_in_table(*_parts(paths), self._texts, self._offsets, self._hashes, self._table, numbers)
+        return numbers
+
+
+def _twins(paths: pa.Array) -> tuple[int, int] | None:
+    seen: dict[str, int] = {}
+    for row, path in enumerate(paths.to_pylist()):
+        if seen.setdefault(path, row) != row:
+            return seen[path], row
+    return None
+
+
+def _parts(paths: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
+    """The bytes of all paths, and where each begins and the last one ends."""
+    texts = paths.cast(pa.string()) if paths.type != pa.string() else paths
+    _, offsets, data = texts.buffers()
+    ends = np.frombuffer(offsets, np.int32, len(texts) + 1, texts.offset * 4) if len(texts) else np.zeros(1, np.int32)
+    return np.frombuffer(data if data is not None and data.size else bytes(1), np.uint8), ends

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
-from icefloe.planning import path_table
-from icefloe.planning.path_table import PathTable
+from icefloe.planning import vector_deletes
+from icefloe.planning.vector_deletes import PathTable
 
 texts = st.text("ab/é", max_size=20)
 
@@ -16,7 +16,7 @@ texts = st.text("ab/é", max_size=20)
 @pytest.fixture(params=[0, 4096], ids=["compiled", "arrow"], scope="module", autouse=True)
 def few(request: pytest.FixtureRequest) -> Any:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(path_table, "_FEW", request.param)
+        patch.setattr(vector_deletes, "_FEW", request.param)
         yield
 
 

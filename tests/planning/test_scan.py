@@ -518,4 +518,4 @@ def test_a_plan_keeps_few_of_the_tasks_that_it_made(many_files: SyntheticTable) 
     (batch,) = list(plan)
     for task in batch.tasks():
         assert task.sequence_number == 1
-    assert sum(map(len, batch._made.blocks.values())) <= 2048
+    assert sum(map(len, batch._recent.blocks.values())) <= 2048

@@ -21,7 +21,6 @@ from icefloe.manifests import (
     read_manifest_list,
     write_manifest,
 )
-from icefloe.manifests.paths import resolve_paths
 from icefloe.metadata import Snapshot, TableMetadata, resolve_location
 from icefloe.storage import Storage
 from icefloe.table import Table
@@ -151,7 +150,7 @@ class Damaged:
             partition_type=form.partition_type,
             spec_id=spec.spec_id,
         )
-        entries = list(resolve_paths(stored, self.metadata.location).entries())
+        entries = list(stored.resolved(self.metadata.location).entries())
         made = write_manifest(list(change(entries)), form, wanted.manifest_path, self.storage.write)
         number = made.min_sequence_number if made.min_sequence_number >= 0 else wanted.min_sequence_number
         made = replace(
