@@ -10,16 +10,7 @@ import pyarrow.compute as pc
 
 from icefloe.errors import InvalidPartitionSpecError, InvalidSortOrderError, InvalidValueError
 from icefloe.manifests import to_internal
-from icefloe.partitioning import (
-    NullOrder,
-    PartitionField,
-    PartitionSpec,
-    SortDirection,
-    SortField,
-    SortOrder,
-    transform_array,
-    transforms as tr,
-)
+from icefloe.partitioning import PartitionField, PartitionSpec, sorting, transform_array, transforms as tr
 from icefloe.schema import Schema, UnknownType, Value
 
 Partition = tuple[Value, ...]
@@ -91,7 +82,7 @@ class _PartitionValues:
         return self._values[int(self.codes[row])]
 
 
-def sort_rows(table: pa.Table, order: SortOrder, schema: Schema) -> pa.Table:
+def sort_rows(table: pa.Table, order: sorting.SortOrder, schema: Schema) -> pa.Table:
     """The rows in order; rows that are equal in it stay as they were."""
     keys: dict[str, pa.Array | pa.ChunkedArray] = {}
     directions: list[tuple[str, str]] = []
@@ -100,17 +91,19 @@ def sort_rows(table: pa.Table, order: SortOrder, schema: Schema) -> pa.Table:
         if values is None:
             continue
         if values.null_count:
-            nulls_first = field.null_order is NullOrder.NULLS_FIRST
+            nulls_first = field.null_order is sorting.NullOrder.NULLS_FIRST
             keys[f"null {index}"] = pc.is_null(values)
             directions.append((f"null {index}", "descending" if nulls_first else "ascending"))
         keys[f"key {index}"] = values
-        directions.append((f"key {index}", "ascending" if field.direction is SortDirection.ASC else "descending"))
+        directions.append(
+            (f"key {index}", "ascending" if field.direction is sorting.SortDirection.ASC else "descending")
+        )
     if not directions or table.num_rows < 2:
         return table
     return table.take(pc.sort_indices(pa.table(keys), sort_keys=directions))
 
 
-def _sort_key(table: pa.Table, field: SortField, schema: Schema) -> pa.Array | pa.ChunkedArray | None:
+def _sort_key(table: pa.Table, field: sorting.SortField, schema: Schema) -> pa.Array | pa.ChunkedArray | None:
     """What rows are compared by; None if they are all equal."""
     source = schema.fields_by_id.get(field.source_id)
     if source is None or isinstance(field.transform, tr.UnknownTransform):

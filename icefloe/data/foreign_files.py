@@ -33,22 +33,7 @@ from icefloe.partitioning import (
     split_hive_path,
     transforms as tr,
 )
-from icefloe.schema import (
-    MAX_COLUMN_ID,
-    BinaryType,
-    DoubleType,
-    FloatType,
-    NestedField,
-    NestedType,
-    Schema,
-    StringType,
-    Value,
-    create_name_mapping,
-    decode,
-    parse_name_mapping,
-    reserved,
-    select_ids,
-)
+from icefloe.schema import MAX_COLUMN_ID, Schema, Value, decode, name_mapping, reserved, select_ids, types
 from icefloe.storage import Input, Storage, absolute_location, names_below
 
 _HIDDEN = ("_", ".")
@@ -120,7 +105,9 @@ class _Describe:
         self._spec = spec
         # Without a name mapping of the table, every column has the name that it has now.
         text = props.NAME_MAPPING.of(metadata.properties)
-        self._mapping = create_name_mapping(self._schema) if text is None else parse_name_mapping(text)
+        self._mapping = (
+            name_mapping.create_name_mapping(self._schema) if text is None else name_mapping.parse_name_mapping(text)
+        )
         self._variants = variant_ids(metadata.schemas)
         self._modes = metrics_modes(self._schema, metadata.properties, metadata.sort_order())
 
@@ -185,7 +172,7 @@ class _Describe:
                     f"its column {field.name!r} has the field id {field.field_id}, which is that of"
                     f" {sorted(names)[0]!r} in the table; was it written for another table?"
                 )
-            if names and field.name not in names and isinstance(field.field_type, NestedType):
+            if names and field.name not in names and isinstance(field.field_type, types.NestedType):
                 raise IncompatibleChangeError(
                     f"its column {field.name!r} is {sorted(names)[0]!r} in the table, and Spark finds nested columns by name;"
                     " write the file with the name that the table has"
@@ -240,7 +227,7 @@ class _Describe:
                     raise _null_in(field.name)
 
 
-def _required(schema: Schema, file_schema: Schema) -> Iterator[NestedField]:
+def _required(schema: Schema, file_schema: Schema) -> Iterator[types.NestedField]:
     """The required columns of the table that the file has as optional ones."""
     for field in schema.fields:
         present = file_schema.fields_by_id.get(field.field_id)
@@ -311,7 +298,7 @@ def _partition_value(field: PartitionField, schema: Schema, metrics: Metrics) ->
     lower, upper = metrics.lower_bounds.get(source), metrics.upper_bounds.get(source)
     if nulls is None or lower is None or upper is None:
         raise _Doubt(f"the file has no statistics of {column!r}")
-    if isinstance(field_type, FloatType | DoubleType):
+    if isinstance(field_type, types.FloatType | types.DoubleType):
         # Bounds leave NaN out, and a footer does not count it.
         raise _Doubt(f"the statistics of {column!r} do not tell whether there is a NaN")
     if nulls:
@@ -321,5 +308,5 @@ def _partition_value(field: PartitionField, schema: Schema, metrics: Metrics) ->
     if low == high or (field.transform.preserves_order and apply(low, field_type) == apply(high, field_type)):
         return apply(low, field_type)
     # Bounds of texts may have been cut by the writer, so two of them need not be two values.
-    problem = _Doubt if isinstance(field_type, StringType | BinaryType) else _Several
+    problem = _Doubt if isinstance(field_type, types.StringType | types.BinaryType) else _Several
     raise problem(f"rows have {column!r} from {low!r} to {high!r}, which are several partitions")

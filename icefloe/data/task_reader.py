@@ -22,16 +22,7 @@ from icefloe.formats.parquet.reader import ParquetFileReader
 from icefloe.formats.projection import constant_array, project_batch
 from icefloe.metadata import TableMetadata
 from icefloe.planning import FileScanTask
-from icefloe.schema import (
-    NameMapping,
-    NestedField,
-    Schema,
-    StructType,
-    parse_name_mapping,
-    plan_projection,
-    reserved,
-    schema_to_arrow,
-)
+from icefloe.schema import NameMapping, Schema, parse_name_mapping, plan_projection, reserved, schema_to_arrow, types
 from icefloe.storage import Storage
 
 Mask = npt.NDArray[np.bool_]
@@ -125,11 +116,11 @@ class _Finish:
             return list(batch.columns[: len(self._plain.fields)])
         return list(project_batch(batch, self._plan, self._plain, self._task.file.file_path).columns)
 
-    def _column(self, batch: pa.RecordBatch, field: NestedField) -> pa.Array | None:
+    def _column(self, batch: pa.RecordBatch, field: types.NestedField) -> pa.Array | None:
         index = self._indices.get(field.field_id)
         return None if index is None else batch.column(index)
 
-    def _metadata_column(self, field: NestedField, batch: pa.RecordBatch, deleted: Mask | None) -> pa.Array:
+    def _metadata_column(self, field: types.NestedField, batch: pa.RecordBatch, deleted: Mask | None) -> pa.Array:
         """What a metadata column holds for these rows (spec: Reserved Field IDs, Row Lineage)."""
         task, rows = self._task, batch.num_rows
         match field.field_id:
@@ -141,7 +132,7 @@ class _Finish:
                 return pa.array(np.zeros(rows, np.bool_) if deleted is None else deleted)
             case reserved.SPEC_ID.field_id:
                 return constant_array(task.spec_id, field.field_type, pa.int32(), rows)
-            case reserved.PARTITION_ID if isinstance(field.field_type, StructType):
+            case reserved.PARTITION_ID if isinstance(field.field_type, types.StructType):
                 # A struct of the fields of all specs; those that the file's spec lacks are null.
                 values = partition_by_field(task.file, self._metadata.specs_by_id, field.field_type.fields)
                 target = self._target.field(field.name).type

@@ -8,12 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TypeAlias
 
-from pyspark.sql import (
-    Column,
-    DataFrame,
-    SparkSession,
-    functions as F,  # noqa: N812 - its usual name
-)
+from pyspark.sql import Column, DataFrame, SparkSession, functions as F  # noqa: N812  # its usual name
 
 from icefloe.errors import InvalidInputError
 from icefloe.metadata import Snapshot

@@ -5,22 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import (
-    Column,
-    DataFrame,
-    functions as F,  # noqa: N812 - its usual name
-)
+from pyspark.sql import Column, DataFrame, functions as F  # noqa: N812  # its usual name
 
+from icefloe import expressions as ex
 from icefloe.errors import IcefloeError, InvalidInputError
-from icefloe.expressions import (
-    AlwaysFalse,
-    AlwaysTrue,
-    Column as TableColumn,
-    Expression,
-    IdReference,
-    Literal,
-    conjunction,
-)
 from icefloe.schema import Schema, coerce, types
 from icefloe.spark.predicates import table_filter
 
@@ -28,24 +16,24 @@ _RANGED = (types.IntegerType, types.LongType, types.DateType, types.StringType, 
 """Types whose least and greatest value Spark and we understand alike."""
 
 
-def implied_filter(frame: DataFrame, condition: Column | None, schema: Schema) -> Expression:
+def implied_filter(frame: DataFrame, condition: Column | None, schema: Schema) -> ex.Expression:
     """A predicate that every row of the frame matches for which the condition is true; it may be wider."""
     if condition is None:
-        return AlwaysTrue()
+        return ex.AlwaysTrue()
     columns: Mapping[str, types.NestedField] = {field.name: field for field in schema.fields}
     try:
         plan: JavaObject = frame.filter(condition)._jdf.queryExecution().analyzed()
     except PySparkException:
-        return AlwaysTrue()
+        return ex.AlwaysTrue()
     rules = frame.sparkSession._jvm.org.apache.spark.sql.catalyst.optimizer
     try:
         # Literals come with casts around them until these rules take them away.
         plan = rules.UnwrapCastInBinaryComparison.apply(rules.ConstantFolding.apply(plan))
     except Py4JJavaError:
         # Spark 4.0 cannot fold a condition that looks at the clock.
-        return AlwaysTrue()
+        return ex.AlwaysTrue()
     if plan.getClass().getSimpleName() != "Filter":
-        return AlwaysTrue()
+        return ex.AlwaysTrue()
     return table_filter([plan.condition()], columns)
 
 
@@ -92,7 +80,7 @@ def _analyzed(frame: DataFrame, condition: Column) -> JavaObject:
     return plan.condition()
 
 
-def key_filter(joined: DataFrame, target: DataFrame, source: DataFrame, schema: Schema) -> Expression:
+def key_filter(joined: DataFrame, target: DataFrame, source: DataFrame, schema: Schema) -> ex.Expression:
     """A predicate that all target rows match that some source row can match in the join of both: what its condition says of
     the target alone, and ranges of keys."""
     columns: Mapping[str, types.NestedField] = {field.name: field for field in schema.fields}
@@ -106,7 +94,7 @@ def key_filter(joined: DataFrame, target: DataFrame, source: DataFrame, schema: 
         elif part.references().subsetOf(of_target):
             # Columns of the source may have the same names.
             own.append(part)
-    return conjunction(table_filter(own, columns), *_ranges(source, pairs))
+    return ex.conjunction(table_filter(own, columns), *_ranges(source, pairs))
 
 
 def _conjuncts(joined: DataFrame) -> Iterator[JavaObject]:
@@ -140,7 +128,7 @@ def _equality(
     return None
 
 
-def _ranges(source: DataFrame, pairs: list[tuple[types.NestedField, JavaObject]]) -> list[Expression]:
+def _ranges(source: DataFrame, pairs: list[tuple[types.NestedField, JavaObject]]) -> list[ex.Expression]:
     if not pairs:
         return []
     make = source.sparkSession._jvm.org.apache.spark.sql.classic.ExpressionUtils
@@ -157,11 +145,11 @@ def _ranges(source: DataFrame, pairs: list[tuple[types.NestedField, JavaObject]]
         low, high = (row[f"{end}_{index}"] for end in ("low", "high"))
         if low is None:
             # No row of the source has a key, so none matches.
-            return [AlwaysFalse()]
+            return [ex.AlwaysFalse()]
         try:
             field_type = field.field_type
-            bounds = [Literal(coerce(end, field_type), field_type) for end in (low, high)]
+            bounds = [ex.Literal(coerce(end, field_type), field_type) for end in (low, high)]
         except IcefloeError:
             continue
-        ranges.append(TableColumn(IdReference(field.field_id)).between(*bounds))
+        ranges.append(ex.Column(ex.IdReference(field.field_id)).between(*bounds))
     return ranges

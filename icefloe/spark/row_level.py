@@ -12,12 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from py4j.java_gateway import JavaObject
 from pyspark import StorageLevel
-from pyspark.sql import (
-    Column,
-    DataFrame,
-    SparkSession,
-    functions as F,  # noqa: N812 - its usual name
-)
+from pyspark.sql import Column, DataFrame, SparkSession, functions as F  # noqa: N812  # its usual name
 
 from icefloe.errors import InvalidInputError
 from icefloe.expressions import Expression

@@ -13,12 +13,7 @@ from enum import Enum
 from functools import cached_property, reduce
 
 from pyspark.errors import PySparkException
-from pyspark.sql import (
-    Column,
-    DataFrame,
-    SparkSession,
-    functions as F,  # noqa: N812 - its usual name
-)
+from pyspark.sql import Column, DataFrame, SparkSession, functions as F  # noqa: N812  # its usual name
 
 from icefloe.data import write_default
 from icefloe.errors import InvalidInputError, InvalidValueError

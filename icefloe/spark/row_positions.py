@@ -5,11 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from pyspark.sql import (
-    Column,
-    DataFrame,
-    functions as F,  # noqa: N812 - its usual name
-)
+from pyspark.sql import Column, DataFrame, functions as F  # noqa: N812  # its usual name
 
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.spark.gateway import Gateway, col, lit

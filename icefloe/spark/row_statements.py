@@ -3,12 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pyspark.sql import (
-    Column,
-    DataFrame,
-    SparkSession,
-    functions as F,  # noqa: N812 - its usual name
-)
+from pyspark.sql import Column, DataFrame, SparkSession, functions as F  # noqa: N812  # its usual name
 
 from icefloe.errors import InvalidInputError
 from icefloe.metadata import Snapshot
