@@ -12,10 +12,9 @@ from types import MappingProxyType, TracebackType
 from typing import Self
 
 from icefloe import errors, properties as props
+from icefloe.catalog import table_files
 from icefloe.catalog.definitions import TableDefinition, TableDescription, define_table, described_by
 from icefloe.catalog.identifiers import Identifier, Name, parse_identifier, show
-from icefloe.catalog.locations import namespace_folder, new_location, storage_properties, warehouse_of
-from icefloe.catalog.metadata_files import read_table_metadata
 from icefloe.catalog.namespaces import NamespaceOperations
 from icefloe.catalog.replacement import ReplaceTable
 from icefloe.catalog.views import View, ViewDescription, Views
@@ -48,8 +47,8 @@ class Catalog(NamespaceOperations):
     def __init__(self, name: str, properties: Mapping[str, str]) -> None:
         super().__init__(name)
         self._properties = dict(properties)
-        self._warehouse = warehouse_of(name, properties)
-        self._storage = Storage(storage_properties(properties))
+        self._warehouse = table_files.warehouse_of(name, properties)
+        self._storage = Storage(table_files.storage_properties(properties))
 
     @property
     def properties(self) -> Mapping[str, str]:
@@ -198,7 +197,7 @@ class Catalog(NamespaceOperations):
         self._check_name(parsed)
         self._require_namespace(parsed[:-1])
         location = absolute_location(metadata_location)
-        metadata = read_table_metadata(self._storage, location)
+        metadata = table_files.read_table_metadata(self._storage, location)
         current = self._table_state(parsed) if overwrite else None
         if current is None:
             self._check_free(parsed)
@@ -272,13 +271,14 @@ class Catalog(NamespaceOperations):
 
     def _default_location(self, identifier: Identifier) -> str:
         """Where a new table of that name goes."""
-        home = self._load_namespace(identifier[:-1]).get("location")
-        folder = namespace_folder(self._warehouse, identifier[:-1]) if home is None else absolute_location(home)
+        *namespace, name = identifier
+        home = self._load_namespace(tuple(namespace)).get("location")
+        folder = table_files.namespace_folder(self._warehouse, namespace) if home is None else absolute_location(home)
         if folder is None:
             raise errors.InvalidLocationError(
                 f"{show(identifier)} needs a location: catalog {self._name!r} has no `warehouse` to put it in"
             )
-        return new_location(folder, identifier[-1], self._properties, self._storage)
+        return table_files.new_location(folder, name, self._properties, self._storage)
 
     def _given_location(self, identifier: Identifier, location: str) -> str:  # noqa: ARG002 - hadoop looks at the name
         return strip_trailing_slash(absolute_location(location))

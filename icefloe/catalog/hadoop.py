@@ -12,7 +12,7 @@ from typing import NoReturn
 from icefloe import errors, properties as props
 from icefloe.catalog.catalog import Catalog
 from icefloe.catalog.identifiers import Identifier, show
-from icefloe.catalog.metadata_files import LOG, compression_for, read_table_metadata
+from icefloe.catalog.table_files import LOG, compression_for, read_table_metadata
 from icefloe.commit import BeforeSwap, Prepared, TableState, check_same_table, next_state, now_ms, stale
 from icefloe.maintenance import delete_quietly
 from icefloe.metadata import MetadataCompression, TableMetadata, encode_metadata_file, versioned_file_name

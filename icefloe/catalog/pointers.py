@@ -4,15 +4,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
 from icefloe import errors
+from icefloe.catalog import table_files
 from icefloe.catalog.catalog import Catalog
 from icefloe.catalog.identifiers import Identifier, show
-from icefloe.catalog.metadata_files import (
-    delete_superseded,
-    read_table_metadata,
-    read_view_metadata,
-    write_table_metadata,
-    write_view_metadata,
-)
 from icefloe.catalog.views import View, Views
 from icefloe.commit import BeforeSwap, Prepared, TableState, next_state, now_ms, stale
 from icefloe.maintenance import delete_quietly
@@ -139,10 +133,12 @@ class PointerCatalog(Catalog):
 
     def _table_state(self, identifier: Identifier) -> TableState | None:
         location = self._table_pointers.find(identifier)
-        return None if location is None else TableState(read_table_metadata(self._storage, location), location)
+        if location is None:
+            return None
+        return TableState(table_files.read_table_metadata(self._storage, location), location)
 
     def _create_table(self, identifier: Identifier, metadata: TableMetadata) -> TableState:
-        location = write_table_metadata(self._storage, metadata, None)
+        location = table_files.write_table_metadata(self._storage, metadata, None)
         if not self._table_pointers.take(identifier, location, self._storage):
             raise self._taken(identifier)
         return TableState(metadata, location)
@@ -207,7 +203,7 @@ class PointerCatalog(Catalog):
             changed = next_state(base, prepared.requirements, prepared.updates, now_ms())
             if changed is base.metadata:
                 return base
-            location = write_table_metadata(self._storage, changed, expected)
+            location = table_files.write_table_metadata(self._storage, changed, expected)
         except (errors.StorageError, errors.CorruptFileError) as error:
             raise errors.CommitFailed(f"the commit to {name} was not begun, and nothing happened: {error}") from error
         try:
@@ -218,7 +214,7 @@ class PointerCatalog(Catalog):
         if not self._table_pointers.replace(identifier, expected, location, self._storage):
             self._lost.setdefault(identifier, []).append(location)
             raise self._table_pointers.lost(identifier, expected)
-        delete_superseded(self._storage, base, changed)
+        table_files.delete_superseded(self._storage, base, changed)
         return TableState(changed, location)
 
 
@@ -236,20 +232,22 @@ class PointerViews(Views):
 
     def _find(self, identifier: Identifier) -> View | None:
         location = self._pointers.find(identifier)
-        return None if location is None else View(identifier, read_view_metadata(self._storage, location), location)
+        if location is None:
+            return None
+        return View(identifier, table_files.read_view_metadata(self._storage, location), location)
 
     def _names(self, namespace: Identifier) -> set[Identifier]:
         return self._pointers.names(namespace)
 
     def _store_new(self, identifier: Identifier, view: ViewMetadata) -> View:
-        location = write_view_metadata(self._storage, view, None)
+        location = table_files.write_view_metadata(self._storage, view, None)
         if not self._pointers.take(identifier, location, self._storage):
             raise self._taken(identifier)
         return View(identifier, view, location)
 
     def _swap(self, base: View, changed: ViewMetadata) -> View:
         try:
-            location = write_view_metadata(self._storage, changed, base.metadata_location)
+            location = table_files.write_view_metadata(self._storage, changed, base.metadata_location)
         except errors.StorageError as error:
             raise errors.CommitFailed(
                 f"the commit to view {show(base.identifier)} was not begun, and nothing happened: {error}"
