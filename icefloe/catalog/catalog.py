@@ -6,7 +6,7 @@ What is the same everywhere is here; how names are kept, and how one metadata fi
 
 import uuid
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from types import MappingProxyType, TracebackType
 from typing import Self
@@ -20,7 +20,7 @@ from icefloe.catalog.replacement import ReplaceTable
 from icefloe.catalog.views import View, ViewDescription, Views
 from icefloe.commit import BeforeSwap, Prepared, TableState, next_state, now_ms
 from icefloe.maintenance import Ownership, delete_own, reachable_files
-from icefloe.metadata import TableMetadata, requirements as req, strip_trailing_slash, updates as up
+from icefloe.metadata import TableMetadata, strip_trailing_slash, updates as up
 from icefloe.planning import LOGGING, Reporter, reporter_named
 from icefloe.storage import Storage, absolute_location
 from icefloe.table import Table, Transaction
@@ -387,17 +387,8 @@ class CatalogCommitter:
         """The newest state."""
         return self._catalog._reload_table(self._identifier)
 
-    def commit(
-        self,
-        base: TableState,
-        requirements: Sequence[req.TableRequirement],
-        updates: Sequence[up.TableUpdate],
-        before_swap: BeforeSwap,
-    ) -> TableState:
+    def commit(self, base: TableState, prepared: Prepared, before_swap: BeforeSwap) -> TableState:
         """One attempt to change the table: see `Committer.commit`."""
-        return self._commit(base, Prepared(tuple(updates), tuple(requirements)), before_swap)
-
-    def _commit(self, base: TableState, prepared: Prepared, before_swap: BeforeSwap) -> TableState:
         return self._catalog._commit_table(self._identifier, base, prepared, before_swap)
 
 
@@ -415,11 +406,11 @@ class StagedCommitter(CatalogCommitter):
             return super().load()
         return self._catalog._table_state(self._identifier) or TableState(self._staged, None)
 
-    def _commit(self, base: TableState, prepared: Prepared, before_swap: BeforeSwap) -> TableState:
+    def commit(self, base: TableState, prepared: Prepared, before_swap: BeforeSwap) -> TableState:
         """Create the table; later commits are those of any table."""
         if self._created or base.metadata_location is not None:
-            return super()._commit(base, prepared, before_swap)
-        metadata = next_state(base, prepared.requirements, prepared.updates, now_ms())
+            return super().commit(base, prepared, before_swap)
+        metadata = next_state(base, prepared, now_ms())
         before_swap()
         try:
             state = self._catalog._create_table(self._identifier, metadata)

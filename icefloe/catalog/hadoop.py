@@ -247,7 +247,7 @@ class HadoopCatalog(Catalog):
         try:
             version, current = self._current(identifier, base)
             check_same_table(base.metadata, current.metadata, name)
-            changed = next_state(current, prepared.requirements, prepared.updates, now_ms())
+            changed = next_state(current, prepared, now_ms())
             if changed is current.metadata:
                 return current
             self._check_storable(identifier, changed)

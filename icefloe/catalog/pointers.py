@@ -200,7 +200,7 @@ class PointerCatalog(Catalog):
                 raise self._no_table(identifier)
             if current != base.metadata_location:
                 raise errors.StaleBaseError(stale(name, base.metadata_location, current))
-            changed = next_state(base, prepared.requirements, prepared.updates, now_ms())
+            changed = next_state(base, prepared, now_ms())
             if changed is base.metadata:
                 return base
             location = table_files.write_table_metadata(self._storage, changed, expected)

@@ -23,7 +23,7 @@ from icefloe.commit.producer import WAP_BRANCH, SnapshotChange, SnapshotOperatio
 from icefloe.commit.refs import CreateBranch, Retention
 from icefloe.commit.replace_partitions import ReplacePartitions
 from icefloe.commit.report import CommitCounts, CommitReport
-from icefloe.commit.retry import Committed, Outcome, Rejected, Timing, Unknown, now_ms
+from icefloe.commit.retry import Committed, Outcome, Rejected, Timing, Unknown, now_ms, result_of
 from icefloe.commit.rewrite_files import RewriteFiles
 from icefloe.commit.rewrite_manifests import RewriteManifests
 from icefloe.commit.row_delta import RowDelta

@@ -1,15 +1,13 @@
 """Several changes, one commit: each is prepared on what the ones before it leave, and nothing is visible before the end."""
 
 from collections.abc import Iterable
-from types import TracebackType
-from typing import Self
 
 from icefloe.commit.change import Caches, Change, PreparedChanges, Workbench
 from icefloe.commit.committer import Committer, TableState, check_same_table
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import normal_paths
 from icefloe.commit.report import report_commit
-from icefloe.commit.retry import CommitLoop, Committed, Outcome, Timing, result_of
+from icefloe.commit.retry import CommitLoop, Committed, Outcome, Timing
 from icefloe.errors import InvalidInputError, LocationNotFoundError
 from icefloe.manifests import WITHOUT_METRICS, DataFile, FileContent, ManifestContent
 from icefloe.metadata import Snapshot, TableMetadata, updates as up
@@ -40,7 +38,7 @@ class ChangeSet:
         self._reporter = reporter or LoggingReporter()
         self._bench = Workbench(committer.storage, caches or Caches(), self._timing.clock_ms)
         self._changes = PreparedChanges(base.metadata, self._bench)
-        self._is_open = True
+        self.is_open = True
 
     @property
     def table_metadata(self) -> TableMetadata:
@@ -94,15 +92,11 @@ class ChangeSet:
         self.base = newest
         return True
 
-    def commit(self) -> Committed:
-        """Commit all changes, or fail as a whole."""
-        return result_of(self.try_commit(), self._committer.name)
-
-    def try_commit(self) -> Outcome:
-        """The same, with the outcome as a value instead of an error."""
+    def send(self) -> Outcome:
+        """Commit all changes, or none; how that ended."""
         self._check_open()
         # From here on only the loop knows what happened, even if it is torn away from us.
-        self._is_open = False
+        self.is_open = False
         started = self._timing.clock_ms()
         outcome = CommitLoop(self._committer, self._bench, self._changes, self._timing).run(self.base)
         seconds = (self._timing.clock_ms() - started) / 1000
@@ -117,25 +111,13 @@ class ChangeSet:
 
     def abandon(self) -> None:
         """Give it up: nothing was sent to the catalog, so that its files can go."""
-        if self._is_open:
+        if self.is_open:
             self._bench.discard_all()
             self._changes = PreparedChanges(self.base.metadata, self._bench)
 
     def _check_open(self) -> None:
-        if not self._is_open:
+        if not self.is_open:
             raise InvalidInputError("the transaction is over; begin another one")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            if self._is_open:
-                self.commit()
-        elif issubclass(kind, Exception):
-            self.abandon()
 
 
 def _leftovers(outcome: Committed, bench: Workbench) -> set[str]:

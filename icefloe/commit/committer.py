@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from icefloe.commit.change import Prepared
 from icefloe.errors import CommitFailed, CommitStateUnknown
 from icefloe.metadata import TableMetadata, apply_all, requirements as req, updates as up, with_previous
 from icefloe.storage import Storage, identity
@@ -35,13 +36,7 @@ class Committer(Protocol):
     def load(self) -> TableState:
         """The newest state, read from the catalog now."""
 
-    def commit(
-        self,
-        base: TableState,
-        requirements: Sequence[req.TableRequirement],
-        updates: Sequence[up.TableUpdate],
-        before_swap: BeforeSwap,
-    ) -> TableState:
+    def commit(self, base: TableState, prepared: Prepared, before_swap: BeforeSwap) -> TableState:
         """Change the table in one conditional step, once, and say what it is then.
 
         The updates were prepared on `base`, and mean what they say there only: a catalog that can tell that the table
@@ -58,21 +53,15 @@ class Committer(Protocol):
         """
 
 
-def next_state(
-    base: TableState | None,
-    requirements: Sequence[req.TableRequirement],
-    updates: Sequence[up.TableUpdate],
-    now_ms: int,
-) -> TableMetadata:
+def next_state(base: TableState, prepared: Prepared, now_ms: int) -> TableMetadata:
     """The metadata after the updates, with the base's file in its metadata log; `base` is what the catalog holds now.
 
-    Without a base the updates create the table. The base's own metadata comes back when nothing changes: there is
-    nothing to write then. CommitFailed when a requirement does not hold.
+    The base's own metadata comes back when nothing changes: there is nothing to write then. CommitFailed when a
+    requirement does not hold.
     """
-    metadata = None if base is None else base.metadata
-    req.check_all(requirements, metadata)
-    changed = apply_all(metadata, updates, now_ms)
-    if base is None or changed is base.metadata or base.metadata_location is None:
+    req.check_all(prepared.requirements, base.metadata)
+    changed = apply_all(base.metadata, prepared.updates, now_ms)
+    if changed is base.metadata or base.metadata_location is None:
         return changed
     return with_previous(changed, base.metadata, base.metadata_location)
 

@@ -175,7 +175,7 @@ class CommitLoop:
         if not attempt.updates:
             return Committed(state, (), attempt.number, state)
         try:
-            done = self._committer.commit(state, attempt.prepared.requirements, attempt.updates, self._bench.settle)
+            done = self._committer.commit(state, attempt.prepared, self._bench.settle)
             return self._committed(check_committed(done, attempt.updates, self._committer.name), attempt)
         except CommitFailed as error:
             return error

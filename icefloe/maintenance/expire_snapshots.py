@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Protocol, Self
 
-from icefloe.commit import ChangeSet, CleanMetadata, Expire
+from icefloe.commit import Change, CleanMetadata, Committed, Expire
 from icefloe.errors import LocationNotFoundError
 from icefloe.maintenance.ownership import LOG, Ownership, delete_quietly, note_foreign
 from icefloe.maintenance.reachable import live_content, manifest_lists_of, manifests_of, statistics_of
@@ -18,6 +18,16 @@ from icefloe.metadata import TableMetadata
 from icefloe.storage import Storage, deletion_key
 
 _ATTEMPTS = 3
+
+
+class Changes(Protocol):
+    """Changes of a table that are committed together."""
+
+    def add(self, change: Change, /) -> object:
+        """One more change."""
+
+    def commit(self) -> Committed:
+        """Commit all changes, or fail as a whole."""
 
 
 class MaintainedTable(Protocol):
@@ -37,7 +47,7 @@ class MaintainedTable(Protocol):
     def refresh(self) -> Self:
         """The same handle at the newest state."""
 
-    def transaction(self) -> AbstractContextManager[ChangeSet]:
+    def transaction(self) -> AbstractContextManager[Changes]:
         """Changes that are committed together, when the block ends at the latest."""
 
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from icefloe.commit import ChangeSet, Committed, Expire, Outcome, SendUpdates, SetLocation, StatisticsChange
+from icefloe.commit import ChangeSet, Committed, Expire, Outcome, SendUpdates, SetLocation, StatisticsChange, result_of
 from icefloe.metadata import TableMetadata, updates as up
 from icefloe.rows import Branch, RowOperations
 from icefloe.table.changes import TableChanges
@@ -59,12 +60,28 @@ class Transaction(ChangeSet, TableChanges):
         self.commit()
         return self._table
 
+    def commit(self) -> Committed:
+        """The same, with what was committed."""
+        return result_of(self.try_commit(), self._committer.name)
+
     def try_commit(self) -> Outcome:
         """The same, with the outcome as a value instead of an error; the table handle moves to the new state."""
-        outcome = super().try_commit()
+        outcome = self.send()
         if isinstance(outcome, Committed):
             self._table._state = outcome.state
         return outcome
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            if self.is_open:
+                self.commit()
+        elif issubclass(kind, Exception):
+            self.abandon()
 
     def _begin(self) -> AbstractContextManager[Self]:
         return nullcontext(self)

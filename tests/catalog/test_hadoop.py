@@ -8,6 +8,7 @@ import pytest
 from pyarrow import fs
 
 from icefloe.catalog import HadoopCatalog, load_catalog
+from icefloe.commit import Prepared
 from icefloe.errors import (
     CommitFailed,
     CommitStateUnknown,
@@ -137,7 +138,7 @@ def test_all_writers_of_one_version_compete_for_one_name(catalog: HadoopCatalog,
         (folder / "hidden").rename(folder / "v3.metadata.json")
         patch.setattr(HadoopCatalog, "_versions", lambda self, identifier: listed)
         with pytest.raises(CommitFailed, match=r"v3\.metadata\.json exists"):
-            other._committer.commit(state, [], [up.SetPropertiesUpdate({"a": "b"})], lambda: None)
+            other._committer.commit(state, Prepared((up.SetPropertiesUpdate({"a": "b"}),)), lambda: None)
     assert versions(folder)[-2:] == ["v3.metadata.json", "version-hint.text"]
 
 
@@ -224,7 +225,7 @@ class Broken(Storage):
 def test_a_create_that_seemed_to_fail_is_looked_at(catalog: HadoopCatalog, table: Table, folder: Path) -> None:
     catalog._storage = Broken(happens=True)
     stuck = catalog.load_table("n.t")
-    stuck._committer.commit(stuck.state, [], [up.SetPropertiesUpdate({"a": "b"})], lambda: None)
+    stuck._committer.commit(stuck.state, Prepared((up.SetPropertiesUpdate({"a": "b"}),)), lambda: None)
     catalog._storage = Storage()
     assert catalog.load_table("n.t").properties["a"] == "b"
 
@@ -234,7 +235,7 @@ def test_a_create_that_nobody_saw_is_unknown(catalog: HadoopCatalog, table: Tabl
     catalog._storage = Broken(happens=happens, readable=not happens)
     stuck = catalog.load_table("n.t")
     with pytest.raises(CommitStateUnknown, match=r"whether .* was created is not known: .*the connection broke"):
-        stuck._committer.commit(stuck.state, [], [up.SetPropertiesUpdate({"a": "b"})], lambda: None)
+        stuck._committer.commit(stuck.state, Prepared((up.SetPropertiesUpdate({"a": "b"}),)), lambda: None)
     assert (folder / "v3.metadata.json").exists() is happens
 
 

@@ -3,14 +3,24 @@
 import itertools
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from icefloe.commit import BeforeSwap, Caches, Committer, TableState, Timing, Workbench, check_same_table, next_state
+from icefloe.commit import (
+    BeforeSwap,
+    Caches,
+    Committer,
+    Prepared,
+    TableState,
+    Timing,
+    Workbench,
+    check_same_table,
+    next_state,
+)
 from icefloe.commit.parent import Parent
 from icefloe.errors import CommitFailed
 from icefloe.manifests import DataFile, FileContent, ManifestContent, ManifestEntry, ManifestFile
-from icefloe.metadata import TableMetadata, new_table_metadata, requirements as req, updates as up
+from icefloe.metadata import TableMetadata, new_table_metadata
 from icefloe.partitioning import UNPARTITIONED, PartitionSpec, parse_partition_spec
 from icefloe.schema import DoubleType, LongType, NestedField, Schema, StringType
 from icefloe.schema.binary import encode
@@ -53,18 +63,12 @@ class MemoryCommitter:
         self.fault("before load")
         return self._state
 
-    def commit(
-        self,
-        base: TableState,
-        requirements: Sequence[req.TableRequirement],
-        updates: Sequence[up.TableUpdate],
-        before_swap: BeforeSwap,
-    ) -> TableState:
+    def commit(self, base: TableState, prepared: Prepared, before_swap: BeforeSwap) -> TableState:
         before_swap()
         self.fault("before swap")
         with self._lock:
             check_same_table(base.metadata, self._state.metadata, self.name)
-            changed = next_state(self._state, requirements, updates, next(self._now))
+            changed = next_state(self._state, prepared, next(self._now))
             if changed is not self._state.metadata:
                 number = self.swaps + 1
                 self._state = TableState(changed, f"{changed.location}/metadata/{number:05d}-x.metadata.json")

@@ -1,13 +1,10 @@
 """How a commit ends: lost races, lost replies, unknown outcomes, and which files are deleted then and which are not."""
 
-from collections.abc import Sequence
-
 import pytest
 
-from icefloe.commit import BeforeSwap, Committed, Planned, Rejected, TableState, Unknown
+from icefloe.commit import BeforeSwap, Committed, Planned, Prepared, Rejected, TableState, Unknown
 from icefloe.commit.retry import COMMIT_SETTINGS, Backoff
 from icefloe.errors import CommitFailed, CommitStateUnknown, StorageError, ValidationError
-from icefloe.metadata import requirements as req, updates as up
 from icefloe.schema import LongType
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS
@@ -191,13 +188,7 @@ def test_our_commit_counts_even_if_others_built_on_it_before_we_looked() -> None
 class Liar(MemoryCommitter):
     """A catalog that reports success and does nothing."""
 
-    def commit(
-        self,
-        base: TableState,
-        requirements: Sequence[req.TableRequirement],
-        updates: Sequence[up.TableUpdate],
-        before_swap: BeforeSwap,
-    ) -> TableState:
+    def commit(self, base: TableState, prepared: Prepared, before_swap: BeforeSwap) -> TableState:
         before_swap()
         return base
 
@@ -321,15 +312,9 @@ def test_changes_without_snapshots_are_found_by_their_effect() -> None:
 class Twice(MemoryCommitter):
     """A catalog that gets every request twice, and tells what came of the second."""
 
-    def commit(
-        self,
-        base: TableState,
-        requirements: Sequence[req.TableRequirement],
-        updates: Sequence[up.TableUpdate],
-        before_swap: BeforeSwap,
-    ) -> TableState:
-        super().commit(base, requirements, updates, before_swap)
-        return super().commit(base, requirements, updates, before_swap)
+    def commit(self, base: TableState, prepared: Prepared, before_swap: BeforeSwap) -> TableState:
+        super().commit(base, prepared, before_swap)
+        return super().commit(base, prepared, before_swap)
 
 
 @pytest.mark.parametrize("retries", ["0", "3"])

@@ -4,15 +4,15 @@ The committer of most tests here is told nothing but updates and requirements, a
 the table is by now. `Strict` can tell that the base moved, as catalogs that keep pointers can.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
 
 from icefloe import load_catalog
-from icefloe.commit import BeforeSwap, Committed, Expire, Planned, TableState
+from icefloe.commit import BeforeSwap, Committed, Expire, Planned, Prepared, TableState
 from icefloe.errors import CommitFailed, InvalidInputError, LocationNotFoundError, StaleBaseError, ValidationError
-from icefloe.metadata import requirements as req, updates as up
+from icefloe.metadata import updates as up
 from icefloe.partitioning import PartitionField, PartitionSpec, transforms as tr
 from icefloe.schema import LongType, StringType
 from icefloe.table import Table
@@ -44,20 +44,14 @@ class Strict(MemoryCommitter):
         self._state, self.swaps = other.load(), other.swaps
         self.moves = 0
 
-    def commit(
-        self,
-        base: TableState,
-        requirements: Sequence[req.TableRequirement],
-        updates: Sequence[up.TableUpdate],
-        before_swap: BeforeSwap,
-    ) -> TableState:
+    def commit(self, base: TableState, prepared: Prepared, before_swap: BeforeSwap) -> TableState:
         if self.moves:
             left, self.moves = self.moves - 1, 0
             handle(self).set_properties({f"moved.{left}": "yes"})
             self.moves = left
         if base.metadata_location != self._state.metadata_location:
             raise StaleBaseError("moved on")
-        return super().commit(base, requirements, updates, before_swap)
+        return super().commit(base, prepared, before_swap)
 
 
 def strict(version: int, **properties: str) -> tuple[Table, Strict, Clock]:

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from icefloe.catalog import Catalog
+from icefloe.commit import Prepared
 from icefloe.errors import (
     CommitFailed,
     NoSuchTableError,
@@ -58,16 +59,12 @@ def test_a_stale_writer_is_told_and_succeeds_when_it_tries_again(catalog: Catalo
     append(table, 1)
     committer = stale._committer
     files = files_below(catalog, table.location())
+    relying = (req.AssertRefSnapshotId(MAIN_BRANCH, None),)
     with pytest.raises(CommitFailed, match="requirement failed"):
-        committer.commit(
-            table.state,
-            [req.AssertRefSnapshotId(MAIN_BRANCH, None)],
-            [up.SetPropertiesUpdate({"a": "b"})],
-            lambda: None,
-        )
+        committer.commit(table.state, Prepared((up.SetPropertiesUpdate({"a": "b"}),), relying), lambda: None)
     # Whether or not the updates rely on anything that changed: they were not made for this state.
     with pytest.raises(StaleBaseError, match="it must be prepared again"):
-        committer.commit(before, [], [up.SetPropertiesUpdate({"a": "b"})], lambda: None)
+        committer.commit(before, Prepared((up.SetPropertiesUpdate({"a": "b"}),)), lambda: None)
     assert files_below(catalog, table.location()) == files
     stale.set_properties({"a": "b"})
     append(stale, 2)
