@@ -51,9 +51,10 @@ STATEMENTS: dict[str, Statement] = {"CacheTable": _cache, "UncacheTable": _uncac
 
 
 def refresh_caches(context: SqlContext) -> None:
-    """Replace outdated cached rows of our tables, and of views, by the newest ones, which are cached at their next use."""
+    """Replace outdated cached rows of our tables, and of temporary views, by the newest ones, which are cached at their next use."""
     for name, entry in _cached(context.gateway):
-        if name[0] in context.names.catalogs or _is_view(name, context):
+        is_ours = name[0] in context.names.catalogs
+        if is_ours or (len(name) < 3 and context.state.catalog().isTempView(context.gateway.seq(name))):
             _refresh(name, entry, context)
 
 
@@ -104,11 +105,6 @@ def _cached(gateway: Gateway) -> list[tuple[Parts, JavaObject]]:
 
 def _manager(gateway: Gateway) -> JavaObject:
     return gateway.spark._jsparkSession.sharedState().cacheManager()
-
-
-def _is_view(name: Parts, context: SqlContext) -> bool:
-    """Whether it is a temporary view, perhaps a global one."""
-    return len(name) < 3 and bool(context.state.catalog().isTempView(context.gateway.seq(name)))
 
 
 def _target(node: JavaObject, context: SqlContext) -> ResolvedName | None:

@@ -201,7 +201,8 @@ def door_of(spark: SparkSession, catalogs: Mapping[str, Catalog], read: ReadSour
         if door is None:
             for old in [known for known in _DOORS if known[0] != key[0]]:
                 del _DOORS[old]
-            door = _DOORS[key] = SqlDoor(spark, Names(dict(catalogs), is_foreign=_foreign_catalogs(spark)), read)
+            names = Names(dict(catalogs), is_foreign=functools.partial(_is_foreign, spark))
+            door = _DOORS[key] = SqlDoor(spark, names, read)
             logging.getLogger("py4j.clientserver").addFilter(_Known())
             door.install()
         else:
@@ -209,13 +210,9 @@ def door_of(spark: SparkSession, catalogs: Mapping[str, Catalog], read: ReadSour
         return door
 
 
-def _foreign_catalogs(spark: SparkSession) -> Callable[[str], bool]:
+def _is_foreign(spark: SparkSession, name: str) -> bool:
     """Whether a name is that of a catalog of Spark's: its own, that of global temporary views, or one that is configured."""
-
-    def is_foreign(name: str) -> bool:
-        return name.lower() in _SPARKS_OWN or spark.conf.get(f"spark.sql.catalog.{name}", None) is not None
-
-    return is_foreign
+    return name.lower() in _SPARKS_OWN or spark.conf.get(f"spark.sql.catalog.{name}", None) is not None
 
 
 def _immediate(node: JavaObject, default: str, gateway: Gateway) -> JavaObject:
