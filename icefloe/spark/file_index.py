@@ -19,7 +19,7 @@ from icefloe.expressions import Expression
 from icefloe.parallel import in_order
 from icefloe.planning import FileScanTask, ScanReport
 from icefloe.schema import NestedField, Value
-from icefloe.spark.catalyst_tree import tree
+from icefloe.spark.catalyst import tree
 from icefloe.spark.directories import constant_rows, file_statuses, hadoop_location, partition_directories, true_indexes
 from icefloe.spark.gateway import Gateway, Returned, items
 from icefloe.spark.inner_names import PREFIX

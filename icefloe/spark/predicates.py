@@ -14,10 +14,18 @@ from py4j.protocol import Py4JError
 
 from icefloe import expressions as ex
 from icefloe.errors import IcefloeError
-from icefloe.expressions import conjunction, disjunction
 from icefloe.schema import Value, coerce, parse_text, types
-from icefloe.spark.catalyst_tree import Node, NotUnderstood, is_same, tree
-from icefloe.spark.function_ranges import Range, days_of, function_type, range_filter, source_range
+from icefloe.spark.catalyst import (
+    Node,
+    NotUnderstood,
+    Range,
+    days_of,
+    function_type,
+    is_same,
+    range_filter,
+    source_range,
+    tree,
+)
 
 T = TypeVar("T")
 Columns: TypeAlias = Mapping[str, types.NestedField]
@@ -67,7 +75,7 @@ def table_filter(filters: Iterable[JavaObject], columns: Columns) -> ex.Expressi
     trees = (_usable(partial(tree, expression), None) for expression in filters)
     nodes = [part for node in trees if node is not None for part in _conjuncts(node)]
     months: list[ex.Expression] = _usable(lambda: list(_months(nodes, columns)), [])
-    return conjunction(*(_or_true(node, columns, False) for node in nodes), *months)
+    return ex.conjunction(*(_or_true(node, columns, False) for node in nodes), *months)
 
 
 def _usable(translate: Callable[[], T], otherwise: T) -> T:
@@ -97,9 +105,9 @@ def _truth(node: Node, columns: Columns, negated: bool) -> ex.Expression:
     """Where the node is true, or false if negated; more rows are allowed, fewer are not."""
     match node.name:
         case "And" | "Or" if (node.name == "And") is not negated:
-            return conjunction(*(_or_true(side, columns, negated) for side in node.children))
+            return ex.conjunction(*(_or_true(side, columns, negated) for side in node.children))
         case "And" | "Or":
-            return disjunction(*(_truth(side, columns, negated) for side in node.children))
+            return ex.disjunction(*(_truth(side, columns, negated) for side in node.children))
         case "Not":
             return _truth(node.children[0], columns, not negated)
         case "Literal":
@@ -152,9 +160,9 @@ def _comparison(node: Node, columns: Columns, negated: bool) -> ex.Expression:
         raise NotUnderstood
     predicate = _PREDICATES[name](term, literal)
     if name == "NotEqualTo":
-        return conjunction(predicate, ex.NotNull(term))
+        return ex.conjunction(predicate, ex.NotNull(term))
     has_nan = isinstance(field.field_type, types.FloatType | types.DoubleType)
-    return disjunction(predicate, ex.IsNaN(term)) if has_nan and name.startswith("Greater") else predicate
+    return ex.disjunction(predicate, ex.IsNaN(term)) if has_nan and name.startswith("Greater") else predicate
 
 
 def _with_nan(name: str, term: ex.IdReference) -> ex.Expression:
@@ -165,7 +173,7 @@ def _with_nan(name: str, term: ex.IdReference) -> ex.Expression:
         case "GreaterThan":
             return ex.AlwaysFalse()
         case "NotEqualTo" | "LessThan":
-            return conjunction(ex.NotNaN(term), ex.NotNull(term))
+            return ex.conjunction(ex.NotNaN(term), ex.NotNull(term))
         case _:
             return ex.NotNull(term)
 
@@ -217,7 +225,7 @@ def _in(node: Node, columns: Columns, negated: bool) -> ex.Expression:
         values = [
             child for child in node.children[1:] if child.name != "Literal" or child.facts.get("value") is not None
         ]
-        return disjunction(*(_function("EqualTo", node.children[0], value, columns) for value in values))
+        return ex.disjunction(*(_function("EqualTo", node.children[0], value, columns) for value in values))
     field = _field(node.children[0], columns)
     term = ex.IdReference(field.field_id)
     if node.name == "In":
@@ -232,10 +240,10 @@ def _in(node: Node, columns: Columns, negated: bool) -> ex.Expression:
     if negated:
         if has_null:
             return ex.AlwaysFalse()
-        predicate = conjunction(ex.NotIn(term, plain), ex.NotNull(term))
-        return predicate if len(plain) == len(literals) else conjunction(predicate, ex.NotNaN(term))
+        predicate = ex.conjunction(ex.NotIn(term, plain), ex.NotNull(term))
+        return predicate if len(plain) == len(literals) else ex.conjunction(predicate, ex.NotNaN(term))
     predicate = ex.In(term, plain)
-    return predicate if len(plain) == len(literals) else disjunction(predicate, ex.IsNaN(term))
+    return predicate if len(plain) == len(literals) else ex.disjunction(predicate, ex.IsNaN(term))
 
 
 def _set(node: Node, field_type: types.IcebergType) -> tuple[list[ex.Literal | None], bool]:

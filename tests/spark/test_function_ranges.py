@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from icefloe.schema import DateType, IcebergType, NestedField, TimestampType
-from icefloe.spark.catalyst_tree import Node, NotUnderstood
-from icefloe.spark.function_ranges import Range, days_of, source_range
+from icefloe.spark.catalyst import Node, NotUnderstood, Range, days_of, source_range
 
 EPOCH = dt.date(1970, 1, 1)
 DAY = 86_400_000_000

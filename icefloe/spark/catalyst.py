@@ -1,20 +1,22 @@
-"""Which values of a column a function of time can come from: `year(ts)` from 2020 on is `ts` from a moment on.
+"""Catalyst expressions in Python: trees that are read by one call, and which values of a column a function of time can come
+from: `year(ts)` from 2020 on is `ts` from a moment on.
 
 A range of results becomes a range of the column that holds at least all values with such results. It is exact wherever the
 offset of the time zone does not change near its ends; where it does, it is wider by the change. Spark takes zones and their
 offsets from Java, so Java is asked.
 """
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from py4j.java_gateway import JavaClass
+from py4j.java_gateway import JavaClass, JavaObject
 
 from icefloe import expressions as ex
-from icefloe.expressions import conjunction
-from icefloe.schema import types
-from icefloe.spark.catalyst_tree import Node, NotUnderstood
+from icefloe.schema import JSON, types
 
+_CATALYST = "org.apache.spark.sql.catalyst.expressions."
 _SECOND = 1_000_000
 _MINUTE = 60 * _SECOND
 _HOUR = 60 * _MINUTE
@@ -42,6 +44,60 @@ _TYPES: dict[str, types.IcebergType] = {
 _BITS: dict[type[types.IcebergType], int] = {types.DateType: 32, types.TimestampType: 64, types.TimestamptzType: 64}
 _MONDAY = 4
 """1970-01-05 is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A Catalyst expression: the name of its class, its JSON, its children, and a way to the original."""
+
+    name: str
+    facts: JSON
+    children: tuple["Node", ...]
+    real: Callable[[], JavaObject]
+
+    def walk(self) -> Iterator["Node"]:
+        """The node and all beneath it."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+class NotUnderstood(Exception):
+    """Part of a predicate that says nothing about files."""
+
+
+def tree(expression: JavaObject) -> Node:
+    """The tree of a Catalyst expression, read by one call."""
+    nodes = json.loads(expression.toJSON())
+    node, used = _read(nodes, 0, lambda: expression)
+    if used != len(nodes):
+        raise NotUnderstood
+    return node
+
+
+def is_same(one: Node, other: Node) -> bool:
+    """Whether two nodes stand for the same value."""
+    return (
+        one.facts == other.facts
+        and len(one.children) == len(other.children)
+        and all(map(is_same, one.children, other.children))
+    )
+
+
+def _read(nodes: Sequence[JSON], position: int, real: Callable[[], JavaObject]) -> tuple[Node, int]:
+    facts = nodes[position]
+    children, position = [], position + 1
+    for index in range(int(facts["num-children"])):
+        child, position = _read(nodes, position, partial(_child, real, index))
+        children.append(child)
+    return Node(str(facts["class"]).removeprefix(_CATALYST), facts, tuple(children), real), position
+
+
+def _child(real: Callable[[], JavaObject], index: int) -> JavaObject:
+    return real().children().apply(index)
+
+
+# -- functions of time
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +185,7 @@ def range_filter(field: types.NestedField, results: Range) -> ex.Expression:
         parts.append(
             ex.LessThan(term, ex.Literal(results.high, field_type)) if results.high > least else ex.AlwaysFalse()
         )
-    return conjunction(*parts) if parts else ex.NotNull(term)
+    return ex.conjunction(*parts) if parts else ex.NotNull(term)
 
 
 # -- dates
