@@ -38,7 +38,7 @@ class ChangeSet:
         self._reporter = reporter or LoggingReporter()
         self._bench = Workbench(committer.storage, caches or Caches(), self._timing.clock_ms)
         self._changes = PreparedChanges(base.metadata, self._bench)
-        self.is_open = True
+        self._is_open = True
 
     @property
     def table_metadata(self) -> TableMetadata:
@@ -92,11 +92,11 @@ class ChangeSet:
         self.base = newest
         return True
 
-    def send(self) -> Outcome:
+    def _send(self) -> Outcome:
         """Commit all changes, or none; how that ended."""
         self._check_open()
         # From here on only the loop knows what happened, even if it is torn away from us.
-        self.is_open = False
+        self._is_open = False
         started = self._timing.clock_ms()
         outcome = CommitLoop(self._committer, self._bench, self._changes, self._timing).run(self.base)
         seconds = (self._timing.clock_ms() - started) / 1000
@@ -111,12 +111,12 @@ class ChangeSet:
 
     def abandon(self) -> None:
         """Give it up: nothing was sent to the catalog, so that its files can go."""
-        if self.is_open:
+        if self._is_open:
             self._bench.discard_all()
             self._changes = PreparedChanges(self.base.metadata, self._bench)
 
     def _check_open(self) -> None:
-        if not self.is_open:
+        if not self._is_open:
             raise InvalidInputError("the transaction is over; begin another one")
 
 

@@ -66,7 +66,7 @@ class Transaction(ChangeSet, TableChanges):
 
     def try_commit(self) -> Outcome:
         """The same, with the outcome as a value instead of an error; the table handle moves to the new state."""
-        outcome = self.send()
+        outcome = self._send()
         if isinstance(outcome, Committed):
             self._table._state = outcome.state
         return outcome
@@ -78,7 +78,7 @@ class Transaction(ChangeSet, TableChanges):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None:
-            if self.is_open:
+            if self._is_open:
                 self.commit()
         elif issubclass(kind, Exception):
             self.abandon()
