@@ -28,7 +28,7 @@ from icefloe.formats.arrow_types import stored_schema
 from icefloe.formats.metrics import metrics_modes
 from icefloe.manifests import DataFile
 from icefloe.metadata import TableMetadata
-from icefloe.partitioning import UNSORTED, SortOrder, transforms as tr
+from icefloe.partitioning import UNSORTED, transforms as tr
 from icefloe.schema import Schema, reserved
 from icefloe.storage import Storage
 from icefloe.versions import Feature, require
@@ -76,17 +76,17 @@ def write_data_files(
         return writer.close()
 
 
+@dataclass(slots=True, eq=False)
 class _Lane:
     """The rows of one partition on their way to files; the rows in `queue` are taken by one thread at a time."""
 
-    def __init__(self, number: int, writer: RollingWriter) -> None:
-        self.number = number
-        self.writer = writer
-        self.gathered: list[pa.Table] = []
-        self.gathered_bytes = 0
-        self.taken_bytes = 0
-        self.queue: deque[tuple[pa.Table | None, int]] = deque()
-        self.is_running = False
+    number: int
+    writer: RollingWriter
+    gathered: list[pa.Table] = field(default_factory=list)
+    gathered_bytes: int = 0
+    taken_bytes: int = 0
+    queue: deque[tuple[pa.Table | None, int]] = field(default_factory=deque)
+    is_running: bool = False
 
 
 class TableWriter:
@@ -293,7 +293,9 @@ def _plan(
 ) -> WritePlan:
     table = metadata.schema()
     schema = Schema(*table.fields, *(reserved.ROW_LINEAGE_COLUMNS if lineage else ()), schema_id=table.schema_id)
-    order = _usable(metadata.sort_order())
+    order = metadata.sort_order()
+    if any(isinstance(field.transform, tr.UnknownTransform) for field in order.fields):
+        order = UNSORTED
     return WritePlan(
         metadata,
         storage,
@@ -304,8 +306,3 @@ def _plan(
         NewLocations(metadata, unique),
         finished,
     )
-
-
-def _usable(order: SortOrder) -> SortOrder:
-    """The order, if all of its transforms are known; rows are not sorted by what they are not."""
-    return UNSORTED if any(isinstance(field.transform, tr.UnknownTransform) for field in order.fields) else order

@@ -113,8 +113,7 @@ def updated(
     condition: Column | None = None,
 ) -> DataFrame:
     """The rows as they are to be where the condition is true; ids stay, and this commit has updated these rows last."""
-    schema = change.schema
-    old = old_values(schema)
+    old = old_values(change.schema)
     rows, [new] = new_values(rows, [assignments], change.assigner(), are_stars=[False])
     columns = [
         (_where(condition, new[name], old[name]) if name in new else old[name]).alias(name) for name in change.columns
