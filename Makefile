@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-deep test-peers test-sql-deep test-spark-versions java-peer check format bench bench-java bench-page docs clean lock wheel
+.PHONY: help demo test test-slow coverage test-deep test-peers test-sql-deep test-spark-versions java-peer check format bench bench-java bench-page docs clean lock wheel
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ test: $(VENV)/.dev ## set up and pass all tests
 
 test-slow: $(VENV)/.dev ## the heavy tests, and a thousand examples for each property
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not deep" --hypothesis-profile=thorough
+
+coverage: $(VENV)/.dev ## all tests, and which lines and branches they reach; fails below the floor in pyproject.toml
+	$(BIN)/python -m pytest -q -n $(WORKERS) --cov --cov-report=term
 
 test-deep: $(VENV)/.dev ## tens of thousands of random tables and predicates
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m deep
