@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 import icefloe
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
-from tests.rows import row_modes, rows_of
+from tests.shared_rows import row_modes, rows_of
 
 MODES = ("copy-on-write", "merge-on-read")
 WITH_IDS = [each for each in ALL_VERSIONS if allows(each, Feature.ROW_LINEAGE)]

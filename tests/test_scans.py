@@ -21,7 +21,7 @@ from icefloe.verification import Code, silent
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.peers.tables import data_file
 from tests.planning.histories import FIRST, PARTITION_FIELDS, VALUES, random_predicate
-from tests.rows import row_modes
+from tests.shared_rows import row_modes
 
 Row = dict[int, Any]
 

@@ -12,7 +12,7 @@ from icefloe.errors import IcefloeError, InvalidInputError, InvalidValueError, N
 from icefloe.schema import StringType
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
-from tests.rows import ids_in, row_modes
+from tests.shared_rows import ids_in, row_modes
 
 MODES = ("copy-on-write", "merge-on-read")
 DDL = "id long not null, region string, amount double, ts timestamptz"

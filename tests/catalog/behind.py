@@ -19,7 +19,7 @@ from icefloe.partitioning import transforms as tr
 from icefloe.schema import IntegerType, LongType
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
-from tests.rows import row_modes
+from tests.shared_rows import row_modes
 
 FUTURE = 32_503_680_000_000
 NAME = "shop.orders"

@@ -14,7 +14,7 @@ from icefloe.schema import LongType
 from icefloe.table import Table, Transaction
 from icefloe.versions import Feature, allows
 from tests.commit.tables import bench_of, manifests
-from tests.rows import rows_of
+from tests.shared_rows import rows_of
 
 ORDERS, NEW = "shop.orders", "shop.new"
 DDL = "id long, region string"

@@ -40,7 +40,7 @@ from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.data.tables import RowTable, is_storable, numbers
 from tests.formats.rows import contents, tables_of
 from tests.peers.tables import HandmadeTable
-from tests.rows import rows_of
+from tests.shared_rows import rows_of
 from tests.strategies import partition_specs, schemas, sort_orders
 
 SCHEMA = parse_ddl("id bigint, region string, ratio double")

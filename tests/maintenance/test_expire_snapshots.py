@@ -21,7 +21,7 @@ from icefloe.table import Table
 from icefloe.verification import silent
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.peers.tables import data_file
-from tests.rows import ids_in, rows_of
+from tests.shared_rows import ids_in, rows_of
 
 FUTURE = 32_503_680_000_000
 

@@ -11,7 +11,7 @@ from icefloe.table import Table
 from icefloe.versions import Feature, allows
 from tests.peers.comparing import comparable
 from tests.peers.java import Installation, JavaPeer
-from tests.rows import row_modes
+from tests.shared_rows import row_modes
 
 SQL, FILES = "peers", "folders"
 """The names of both catalogs, here and there."""

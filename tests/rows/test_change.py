@@ -13,7 +13,7 @@ from icefloe.schema import parse_ddl
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.data.tables import RowTable, numbers
-from tests.rows import ids_in, rows_of
+from tests.shared_rows import ids_in, rows_of
 
 WITH_DELETES = [version for version in ALL_VERSIONS if allows(version, Feature.DELETE_FILES)]
 MODES = ("copy-on-write", "merge-on-read")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from icefloe.catalog import Catalog, load_catalog
-from tests.rows import row_modes
+from tests.shared_rows import row_modes
 from tests.spark.conftest import missing_java
 from tests.spark.processes import bare_environment, logged, process
 from tests.spark.use_cluster import EXECUTORS

@@ -18,7 +18,7 @@ from icefloe import load_catalog
 from icefloe.spark.session import Session
 from icefloe.table import Table
 from icefloe.versions import Feature, allows
-from tests.rows import sql_modes
+from tests.shared_rows import sql_modes
 from tests.spark.conftest import SPARK
 
 MODES = ("copy-on-write", "merge-on-read")

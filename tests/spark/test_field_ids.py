@@ -12,7 +12,7 @@ from icefloe.errors import CorruptFileError
 from icefloe.spark import native_write
 from icefloe.spark.session import Session
 from icefloe.versions import ALL_VERSIONS, Feature, allows
-from tests.rows import sorted_rows, sql_modes
+from tests.shared_rows import sorted_rows, sql_modes
 
 MODES = ("copy-on-write", "merge-on-read")
 WITH_VARIANTS = [each for each in ALL_VERSIONS if allows(each, Feature.VARIANT)]

@@ -15,7 +15,7 @@ from pyspark.sql import (
 from icefloe import load_catalog
 from icefloe.errors import InvalidInputError, InvalidValueError, NoSuchColumnError
 from icefloe.spark.session import Session
-from tests.rows import sql_modes
+from tests.shared_rows import sql_modes
 from tests.spark.conftest import SPARK
 
 MODES = ("copy-on-write", "merge-on-read")

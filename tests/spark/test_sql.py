@@ -24,7 +24,7 @@ from icefloe.errors import (
 )
 from icefloe.spark.session import Session
 from icefloe.versions import ALL_VERSIONS, Feature, allows
-from tests.rows import sql_rows
+from tests.shared_rows import sql_rows
 
 MODES = ("copy-on-write", "merge-on-read")
 

@@ -9,7 +9,7 @@ import pytest
 from icefloe import load_catalog
 from icefloe.errors import InvalidInputError, NoSuchTableError, ValidationError
 from icefloe.spark.session import Session
-from tests.rows import sql_rows
+from tests.shared_rows import sql_rows
 
 COLUMNS = "id bigint, price decimal(9,2), tags array<string>, s struct<a: int, b: string>"
 QUERY = """SELECT id, cast(id AS decimal(9,2)) AS price, array('x', null) AS tags,

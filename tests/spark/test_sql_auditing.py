@@ -8,7 +8,7 @@ import pytest
 from icefloe import load_catalog
 from icefloe.errors import InvalidInputError
 from icefloe.spark.session import Session
-from tests.rows import sql_modes
+from tests.shared_rows import sql_modes
 
 BRANCH, ID = "spark.wap.branch", "spark.wap.id"
 

@@ -11,7 +11,7 @@ from icefloe.errors import AlreadyExistsError, InvalidSchemaError, NoSuchColumnE
 from icefloe.schema import IntegerType, LongType, NestedField, Schema
 from icefloe.spark.connect import connect
 from icefloe.spark.session import Session
-from tests.rows import sql_modes, sql_rows
+from tests.shared_rows import sql_modes, sql_rows
 
 SENSITIVE = "spark.sql.caseSensitive"
 MODES = ("copy-on-write", "merge-on-read")

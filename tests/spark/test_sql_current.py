@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException
 from icefloe import load_catalog
 from icefloe.errors import NoSuchNamespaceError
 from icefloe.spark.session import Session
-from tests.rows import sorted_rows
+from tests.shared_rows import sorted_rows
 
 CURRENT = "SELECT current_catalog(), current_database(), current_schema()"
 

@@ -12,7 +12,7 @@ from icefloe.spark.connect import connect
 from icefloe.spark.session import Session
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS
-from tests.rows import sorted_rows
+from tests.shared_rows import sorted_rows
 from tests.spark.reading import new_catalog
 from tests.spark.sessions import settings
 

@@ -9,7 +9,7 @@ from icefloe import load_catalog
 from icefloe.errors import InvalidInputError, NoSuchColumnError, NoSuchTableError
 from icefloe.inspect import TABLE_NAMES
 from icefloe.spark.session import Session
-from tests.rows import sql_rows
+from tests.shared_rows import sql_rows
 
 TABLE = "told.db.t"
 

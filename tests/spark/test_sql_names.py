@@ -17,7 +17,7 @@ from icefloe.errors import (
 )
 from icefloe.spark.session import Session
 from icefloe.versions import ALL_VERSIONS
-from tests.rows import sql_modes, sql_rows
+from tests.shared_rows import sql_modes, sql_rows
 
 MODES = ("copy-on-write", "merge-on-read")
 ONE_MODE = (pytest.param(MODES[0], marks=pytest.mark.slow), MODES[1])

@@ -12,7 +12,7 @@ from icefloe import load_catalog
 from icefloe.errors import InvalidInputError, NoSuchTableError
 from icefloe.spark.session import Session
 from icefloe.spark.sql.names import Source
-from tests.rows import sorted_rows
+from tests.shared_rows import sorted_rows
 
 
 @pytest.fixture(scope="module")

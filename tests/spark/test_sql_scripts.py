@@ -9,7 +9,7 @@ from icefloe import load_catalog
 from icefloe.errors import InvalidInputError, NoSuchColumnError
 from icefloe.spark.gateway import is_at_least
 from icefloe.spark.session import Session
-from tests.rows import sorted_rows
+from tests.shared_rows import sorted_rows
 
 
 @pytest.fixture

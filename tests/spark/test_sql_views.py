@@ -9,7 +9,7 @@ from pyspark.errors import AnalysisException
 from icefloe import load_catalog
 from icefloe.errors import InvalidInputError
 from icefloe.spark.session import Session
-from tests.rows import sorted_rows
+from tests.shared_rows import sorted_rows
 
 
 @pytest.fixture(scope="module")

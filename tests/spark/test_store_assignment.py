@@ -20,7 +20,7 @@ from icefloe.spark.row_level import TargetTable
 from icefloe.spark.session import Session
 from icefloe.spark.store_assignment import store_assigned
 from icefloe.spark.types import user_type
-from tests.rows import sql_modes, sql_rows
+from tests.shared_rows import sql_modes, sql_rows
 
 COPY, MERGE = "copy-on-write", "merge-on-read"
 POLICY = "spark.sql.storeAssignmentPolicy"

@@ -14,7 +14,7 @@ from icefloe.errors import (
 )
 from icefloe.spark.connect import connect
 from icefloe.spark.session import Session
-from tests.rows import ids_in
+from tests.shared_rows import ids_in
 from tests.spark.test_write import stored
 
 

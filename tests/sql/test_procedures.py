@@ -14,7 +14,7 @@ from icefloe.errors import IcefloeError, InvalidInputError, NoSuchObjectError, N
 from icefloe.sql.procedures import PROCEDURES, call
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS
-from tests.rows import ids_in, rows_of
+from tests.shared_rows import ids_in, rows_of
 
 
 @pytest.fixture(params=ALL_VERSIONS)

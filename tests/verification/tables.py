@@ -26,7 +26,7 @@ from icefloe.storage import Storage
 from icefloe.table import Table
 from icefloe.verification import Level, VerificationReport, silent, verify
 from icefloe.versions import Feature, allows
-from tests.rows import row_modes
+from tests.shared_rows import row_modes
 
 REGIONS = ("eu", "us")
 

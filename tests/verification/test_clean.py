@@ -26,7 +26,7 @@ from tests.formats.rows import arrow_table
 from tests.peers.engines import PYICEBERG_WRITES
 from tests.peers.reading import load
 from tests.peers.rows import ROWS, SCHEMA
-from tests.rows import row_modes
+from tests.shared_rows import row_modes
 from tests.verification.tables import Damaged, create, rows
 
 MODES = ("copy-on-write", "merge-on-read")
