@@ -27,17 +27,4 @@ from icefloe.commit.retry import Committed, Outcome, Rejected, Timing, Unknown, 
 from icefloe.commit.rewrite_files import RewriteFiles
 from icefloe.commit.rewrite_manifests import RewriteManifests
 from icefloe.commit.row_delta import RowDelta
-from icefloe.commit.structure import (
-    GiveNameMapping,
-    SendUpdates,
-    SetLocation,
-    SetProperties,
-    SetSchema,
-    SetSortOrder,
-    SetSpec,
-    StatisticsChange,
-    UpgradeFormatVersion,
-    schema_update,
-    sort_order_update,
-    spec_update,
-)
+from icefloe.commit.structure import SendUpdates, SetLocation, StatisticsChange

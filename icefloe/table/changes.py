@@ -6,18 +6,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Self
 
 from icefloe import properties as props
-from icefloe.commit import (
-    GiveNameMapping,
-    SetProperties,
-    SetSchema,
-    SetSortOrder,
-    SetSpec,
-    UpgradeFormatVersion,
-    schema_update,
-    sort_order_update,
-    spec_update,
-    target_of,
-)
+from icefloe.commit import structure, target_of
 from icefloe.data import ForeignFile, RowsInput, describe_files, foreign_file
 from icefloe.expressions import AlwaysTrue, Expression
 from icefloe.metadata import Snapshot, TableMetadata
@@ -167,7 +156,7 @@ class TableChanges(ABC):
             described = describe_files(foreign, metadata, storage, spec, workers)
             if described.need_mapping:
                 known = props.NAME_MAPPING.of(metadata.properties)
-                tx.add(GiveNameMapping(known or format_name_mapping(create_name_mapping(metadata.schema()))))
+                tx.add(structure.GiveNameMapping(known or format_name_mapping(create_name_mapping(metadata.schema()))))
             if not described.files:
                 return None
             update = tx.update_snapshot(branch, snapshot_properties)
@@ -194,29 +183,29 @@ class TableChanges(ABC):
         """Change the schema: `with table.update_schema() as update: update.add_column(...)`."""
         with self._begin() as tx:
             planned = tx.table_metadata
-            update = schema_update(
+            update = structure.schema_update(
                 planned, allow_incompatible_changes=allow_incompatible_changes, case_sensitive=case_sensitive
             )
             yield update
-            tx.add(SetSchema(update.apply(), planned))
+            tx.add(structure.SetSchema(update.apply(), planned))
 
     @contextmanager
     def update_spec(self, case_sensitive: bool = True) -> Iterator[PartitionSpecUpdate]:
         """Change the partition spec: `with table.update_spec() as update: update.add_field(...)`."""
         with self._begin() as tx:
             planned = tx.table_metadata
-            update = spec_update(planned, case_sensitive=case_sensitive)
+            update = structure.spec_update(planned, case_sensitive=case_sensitive)
             yield update
-            tx.add(SetSpec(update.apply().spec, planned))
+            tx.add(structure.SetSpec(update.apply().spec, planned))
 
     @contextmanager
     def update_sort_order(self, case_sensitive: bool = True) -> Iterator[SortOrderUpdate]:
         """Replace the sort order: `with table.update_sort_order() as update: update.asc(...)`."""
         with self._begin() as tx:
             planned = tx.table_metadata
-            update = sort_order_update(planned, case_sensitive=case_sensitive)
+            update = structure.sort_order_update(planned, case_sensitive=case_sensitive)
             yield update
-            tx.add(SetSortOrder(update.apply(), planned))
+            tx.add(structure.SetSortOrder(update.apply(), planned))
 
     def manage_snapshots(self) -> ManageSnapshots:
         """Change branches, tags and the current snapshot."""
@@ -225,17 +214,17 @@ class TableChanges(ABC):
     def set_properties(self, properties: Mapping[str, str] | None = None, **more: str) -> Self:
         """Set table properties."""
         with self._begin() as tx:
-            tx.add(SetProperties({**(properties or {}), **more}))
+            tx.add(structure.SetProperties({**(properties or {}), **more}))
         return self
 
     def remove_properties(self, *keys: str) -> Self:
         """Remove table properties."""
         with self._begin() as tx:
-            tx.add(SetProperties(removals=keys))
+            tx.add(structure.SetProperties(removals=keys))
         return self
 
     def upgrade_format_version(self, version: int) -> Self:
         """Move the table to a newer format version; there is no way back."""
         with self._begin() as tx:
-            tx.add(UpgradeFormatVersion(version))
+            tx.add(structure.UpgradeFormatVersion(version))
         return self
