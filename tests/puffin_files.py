@@ -1,8 +1,13 @@
 """Whole Puffin files in memory."""
 
+import struct
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import lz4.frame
 
 from icefloe.errors import CorruptFileError
+from icefloe.formats.puffin.compression import compress
 from icefloe.formats.puffin.files import (
     MAGIC,
     MAX_BLOB_BYTES,
@@ -13,6 +18,13 @@ from icefloe.formats.puffin.files import (
     read_blob,
     read_footer,
 )
+
+
+def packed(data: bytes, codec: str) -> bytes:
+    """The data as one frame."""
+    if codec == "lz4":
+        return bytes(lz4.frame.compress(data, store_size=True))
+    return compress(data, codec)
 
 
 def decode_puffin(data: bytes, location: str, *, limit: int = MAX_BLOB_BYTES) -> tuple[PuffinFooter, list[bytes]]:
@@ -38,8 +50,12 @@ def encode_puffin(
 ) -> tuple[bytes, PuffinFooter]:
     """A whole Puffin file in memory, and its footer."""
     data = bytearray()
-    writer = PuffinWriter(data.extend, properties, compress_footer=compress_footer)
+    writer = PuffinWriter(data.extend, properties)
     for blob in blobs:
         writer.add(blob)
     footer = writer.finish()
-    return bytes(data), footer
+    if not compress_footer:
+        return bytes(data), footer
+    payload = packed(bytes(data[4 - footer.size : -12]), "lz4")
+    tail = MAGIC + payload + struct.pack("<iI", len(payload), 1) + MAGIC
+    return bytes(data[: -footer.size]) + tail, replace(footer, size=len(tail))

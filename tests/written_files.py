@@ -19,7 +19,7 @@ from icefloe.commit.producer import Delta
 from icefloe.errors import IcefloeError, StorageError
 from icefloe.formats.arrow_types import stored_schema
 from icefloe.formats.field_ids import check_written_ids
-from icefloe.formats.file_formats import DATA_FORMATS, file_reader
+from icefloe.formats.file_formats import DATA_FORMATS, reader_of
 from icefloe.manifests import DataFile, FileContent
 from icefloe.schema import Schema, reserved
 from icefloe.verification import Level, silent
@@ -103,7 +103,7 @@ class _Check:
 def _other_ids(file: DataFile, parent: Parent) -> Iterator[str]:
     """A file of a table holds all columns of one of its schemas, and perhaps those of row lineage."""
     with parent.bench.storage.open_input(file.file_path, size=file.file_size_in_bytes) as source:
-        found = file_reader(file.file_format, source, file.file_path, Schema(reserved.POS)).file_schema
+        found = reader_of(file.file_format)(source, file.file_path, Schema(reserved.POS)).file_schema
     lineage = {each.field_id for each in reserved.ROW_LINEAGE_COLUMNS}
     own = Schema(*(each for each in found.fields if each.field_id not in lineage))
     told = ""

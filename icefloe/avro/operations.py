@@ -6,10 +6,7 @@ SKIP_LONG = 1
 UNION = 2  # branches, where each goes
 BYTES = 3  # column
 SKIP_BYTES = 4
-KEY = 5  # keys, where they start
-SLOT_LONG = 6  # first column
-SLOT_BYTES = 7  # first column
-LAST_VARINT_OP = 7  # all up to here begin by reading a number
+LAST_VARINT_OP = 4  # all up to here begin by reading a number
 PAIRS = (
     8  # mode, first column or column of the length, keys or list, where keys start or stream of keys, stream of values
 )

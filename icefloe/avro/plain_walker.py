@@ -65,7 +65,6 @@ class _Walk:
         self.item = self.list_start = 0
         self.outer: list[tuple[int, int]] = []
         self.after = -1
-        self.slot: int | None = None
         self.remaining: list[int] = []
 
     def run(self) -> None:
@@ -136,23 +135,6 @@ class _Walk:
 
     def skip_long(self, pc: int, _: int) -> int:
         return pc + 1
-
-    def key(self, pc: int, value: int) -> int:
-        self.slot = self.slots(self.ops[pc + 2], self.ops[pc + 1]).get(value)
-        return pc + 3
-
-    def slot_long(self, pc: int, value: int) -> int:
-        if self.slot is not None:
-            self.put(self.ops[pc + 1] + self.slot, value)
-        return pc + 2
-
-    def slot_bytes(self, pc: int, value: int) -> int:
-        length = self.fits(value)
-        if self.slot is not None:
-            self.put_note(self.ops[pc + 1] + self.slot, length)
-        else:
-            self.at += length
-        return pc + 2
 
     def bytes(self, pc: int, value: int) -> int:
         self.put_note(self.ops[pc + 1], self.fits(value))
@@ -272,9 +254,6 @@ _WITH_NUMBER: dict[int, Callable[[_Walk, int, int], int]] = {
     op.SKIP_LONG: _Walk.skip_long,
     op.BYTES: _Walk.bytes,
     op.SKIP_BYTES: _Walk.skip_bytes,
-    op.KEY: _Walk.key,
-    op.SLOT_LONG: _Walk.slot_long,
-    op.SLOT_BYTES: _Walk.slot_bytes,
 }
 _WITHOUT: dict[int, Callable[[_Walk, int], int]] = {
     op.PAIRS: _Walk.pairs,

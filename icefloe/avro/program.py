@@ -216,57 +216,36 @@ class Compiler:
         self.loops -= 1
 
     def read_pairs(self, node: av.AvroNode, choice: TakePairs) -> None:
-        pair = pair_of(node)
-        if pair is None or self.list_number >= 0 or any(known.key == choice.key for known in self.program.lists):
-            raise UnknownShape("a map from int was expected")
-        key, value = pair
+        key, value = self.pair(node)
+        if any(known.key == choice.key for known in self.program.lists):
+            raise UnknownShape("a map may be chosen once")
         keys, values = (choice.key[0], 1), (choice.key[0], 2)
-        if not isinstance(key.node, av.AvroPrimitive) or not isinstance(value.node, av.AvroPrimitive):
-            fields = ((1, key.name, Take(keys)), (2, value.name, Take(values)))
-            self.read_list(_renumbered(node), choice.key, TakeFields(fields))
-            return
         lengths, number = self.new_long(), len(self.program.lists)
         self.program.streams += 2
         first = self.program.streams - 2
-        place = "note" if _is_note(value.node) else "long"
-        items = (Output(keys, "long", -1 - first, key.node), Output(values, place, -2 - first, value.node))
+        place = "note" if _is_note(value) else "long"
+        items = (Output(keys, "long", -1 - first, key), Output(values, place, -2 - first, value))
         self.program.lists.append(ListOutput(choice.key, lengths, number, items, fused=True))
         mode = op.PAIRS_BYTES if place == "note" else op.PAIRS_LONG
         self.emit(op.PAIRS, mode, lengths, number, first, first + 1)
 
     def read_spread(self, node: av.AvroNode, choice: TakeSpread) -> None:
+        _, value = self.pair(node)
+        is_note = _is_note(value)
+        start, numbers = len(self.program.keys), sorted(set(choice.keys))
+        self.program.keys.extend(numbers)
+        for number in numbers:
+            if (choice.role, number) in self.known:
+                raise UnknownShape("a map may be chosen once")
+            self.column((choice.role, number), value, "note" if is_note else "long")
+        first = (self.program.notes if is_note else self.program.longs) - len(numbers)
+        self.emit(op.PAIRS, op.SPREAD_BYTES if is_note else op.SPREAD_LONG, first, len(numbers), start, 0)
+
+    def pair(self, node: av.AvroNode) -> tuple[av.AvroNode, av.AvroNode]:
         pair = pair_of(node)
         if pair is None or self.list_number >= 0:
-            raise UnknownShape("a map from int was expected")
-        key, value = pair
-        plain = av.without_null(value.node)
-        if not isinstance(plain, av.AvroPrimitive) or not isinstance(key.node, av.AvroPrimitive):
-            raise UnknownShape("a map to numbers or bytes was expected")
-        is_note = _is_note(plain)
-        start, wanted = len(self.program.keys), sorted(set(choice.keys))
-        self.program.keys.extend(wanted)
-        for column in wanted:
-            if (choice.role, column) in self.known:
-                raise UnknownShape("a map may be chosen once")
-            self.column((choice.role, column), plain, "note" if is_note else "long")
-        first = (self.program.notes if is_note else self.program.longs) - len(wanted)
-        if isinstance(value.node, av.AvroPrimitive):
-            self.emit(op.PAIRS, op.SPREAD_BYTES if is_note else op.SPREAD_LONG, first, len(wanted), start, 0)
-            return
-
-        code = op.SLOT_BYTES if is_note else op.SLOT_LONG
-
-        def slot(branch: av.AvroNode) -> None:
-            if branch != av.NULL:
-                self.emit(code, first)
-
-        def odd_value() -> None:
-            self.emit(op.KEY, len(wanted), start)
-            if not isinstance(value.node, av.AvroUnion):
-                raise UnknownShape("a union was expected")
-            self.union(value.node, slot)
-
-        self.loop(-1, -1, av.smallest_size(node.items) if isinstance(node, av.AvroArray) else 1, odd_value)
+            raise UnknownShape("a map from int to numbers or bytes was expected")
+        return pair
 
     # -- skipping the rest
 
@@ -297,9 +276,8 @@ class Compiler:
                 raise AssertionError(f"an Avro type without a way to skip it: {node}")
 
     def skip_items(self, node: av.AvroNode, items: av.AvroNode) -> None:
-        pair = pair_of(node)
-        if pair is not None and all(isinstance(part.node, av.AvroPrimitive) for part in pair):
-            self.emit(op.PAIRS, op.SPREAD_BYTES if _is_note(pair[1].node) else op.SPREAD_LONG, 0, 0, 0, 0)
+        if pair := pair_of(node):
+            self.emit(op.PAIRS, op.SPREAD_BYTES if _is_note(pair[1]) else op.SPREAD_LONG, 0, 0, 0, 0)
         else:
             self.loop(-1, -1, av.smallest_size(items), lambda: self.skip(items))
 
@@ -313,22 +291,16 @@ def _is_note(node: av.AvroNode) -> bool:
     return isinstance(node, av.AvroPrimitive) and node.kind in ("bytes", "string")
 
 
-def pair_of(node: av.AvroNode) -> tuple[av.AvroField, av.AvroField] | None:
-    """Key and value of an array that stands for a map from int to numbers or bytes, in that order."""
-    if not isinstance(node, av.AvroArray) or not isinstance(node.items, av.AvroRecord) or len(node.items.fields) != 2:
-        return None
-    key, value = node.items.fields
-    if key.node not in (av.AvroPrimitive("int"), av.AvroPrimitive("long")):
-        return None
-    plain = av.without_null(value.node)
-    if not isinstance(plain, av.AvroPrimitive) or plain.kind not in ("int", "long", "bytes", "string"):
-        return None
-    return key, value
-
-
-def _renumbered(node: av.AvroNode) -> av.AvroNode:
-    """The same array of pairs, with its key as field 1 and its value as field 2."""
-    assert isinstance(node, av.AvroArray)
-    assert isinstance(node.items, av.AvroRecord)
-    key, value = node.items.fields
-    return av.AvroArray(av.AvroRecord((av.AvroField(key.name, 1, key.node), av.AvroField(value.name, 2, value.node))))
+def pair_of(node: av.AvroNode) -> tuple[av.AvroNode, av.AvroNode] | None:
+    """Key and value of an array that stands for a map from int to numbers or bytes, never null, in that order."""
+    match node:
+        case av.AvroArray(
+            av.AvroRecord(
+                (
+                    av.AvroField(node=av.AvroPrimitive("int" | "long", None) as key),
+                    av.AvroField(node=av.AvroPrimitive("int" | "long" | "bytes" | "string") as value),
+                )
+            )
+        ):
+            return key, value
+    return None

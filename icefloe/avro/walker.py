@@ -150,17 +150,8 @@ def walk(
                         if value < 0 or value >= program[pc + 1]:
                             return op.STATUS_BAD_BRANCH, row, at
                         pc = program[pc + 2 + value]
-                    elif code == op.KEY:
-                        slot = _slot_of(keys, program[pc + 2], program[pc + 1], value, hint)
-                        hint = slot + 1
-                        pc += 3
-                    elif code == op.SLOT_LONG:
-                        if slot >= 0:
-                            longs[program[pc + 1] + slot, row] = value
-                            valid[program[pc + 1] + slot, row] = 1
-                        pc += 2
                     else:
-                        # op.BYTES, op.SKIP_BYTES, op.SLOT_BYTES: the number is a length
+                        # op.BYTES, op.SKIP_BYTES: the number is a length
                         if value < 0 or value > end - at:
                             return op.STATUS_BAD_LENGTH, row, at
                         if code == op.BYTES:
@@ -170,10 +161,6 @@ def walk(
                             else:
                                 streams[-1 - target, item] = (at << 32) | value
                                 stream_valid[-1 - target, item] = 1
-                            pc += 2
-                        elif code == op.SLOT_BYTES:
-                            if slot >= 0:
-                                notes[program[pc + 1] + slot, note] = (at << 32) | value
                             pc += 2
                         else:
                             pc += 1

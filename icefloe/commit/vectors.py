@@ -19,7 +19,7 @@ from icefloe.commit.partitions import PartitionSet, normal_paths
 from icefloe.errors import InvalidInputError, ValidationError
 from icefloe.formats.deletion_vector_codec import read_vector, write_deletion_vectors
 from icefloe.formats.deletion_vectors import DeletionVector
-from icefloe.formats.file_formats import DATA_FORMATS, file_reader
+from icefloe.formats.file_formats import DATA_FORMATS, reader_of
 from icefloe.manifests import (
     WITHOUT_METRICS,
     DataFile,
@@ -278,7 +278,7 @@ def _read(bench: Workbench, deletes: DataFile) -> dict[str, DeletionVector]:
         )
     vectors: dict[str, DeletionVector] = {}
     with bench.storage.open_input(deletes.file_path, size=deletes.file_size_in_bytes) as source:
-        for batch in file_reader(deletes.file_format, source, deletes.file_path, _POSITIONS).batches():
+        for batch in reader_of(deletes.file_format)(source, deletes.file_path, _POSITIONS).batches():
             paths, positions = identities(batch.column(0)), batch.column(1)
             for path in pc.unique(paths).to_pylist():
                 vector = DeletionVector.from_positions(positions.filter(pc.equal(paths, path)))

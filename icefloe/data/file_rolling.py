@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from icefloe import properties as props
 from icefloe.data.locations import NewLocations
-from icefloe.formats.file_formats import FileWriter, file_writer
+from icefloe.formats.file_formats import FileWriter, writer_of
 from icefloe.formats.file_writing import WrittenFile
 from icefloe.formats.metrics import MetricsMode
 from icefloe.manifests import DataFile
@@ -93,8 +93,7 @@ class RollingWriter:
         plan = self._plan
         self._location = plan.locations.next(plan.spec, self._partition, self._format)
         self._sink = _Sink(plan.storage.open_output(self._location))
-        self._writer = file_writer(
-            self._format,
+        self._writer = writer_of(self._format)(
             self._sink,
             plan.schema,
             plan.metadata.properties,

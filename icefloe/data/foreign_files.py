@@ -15,7 +15,7 @@ from icefloe.data.opening import identity_values
 from icefloe.data.scanning import default_workers
 from icefloe.errors import IncompatibleChangeError, InvalidInputError, NoSuchColumnError
 from icefloe.formats.field_ids import misplaced_ids, missing_ids, variant_ids
-from icefloe.formats.file_formats import AVRO, ORC, PARQUET, file_reader
+from icefloe.formats.file_formats import AVRO, ORC, PARQUET, reader_of
 from icefloe.formats.file_reading import FileReader
 from icefloe.formats.file_schema import file_columns
 from icefloe.formats.file_writing import WrittenFile
@@ -119,7 +119,7 @@ class _Describe:
             raise type(problem)(f"{file.location} cannot be added: {problem}") from None
 
     def _describe(self, file: ForeignFile, source: Input) -> tuple[DataFile, bool]:
-        probe = file_reader(file.file_format, source, file.location, Schema(reserved.POS))
+        probe = reader_of(file.file_format)(source, file.location, Schema(reserved.POS))
         footer = probe.footer if isinstance(probe, ParquetFileReader) else None
         rows = sum(batch.num_rows for batch in probe.batches()) if footer is None else footer.num_rows
         self._check_ids(probe.file_schema)
@@ -134,7 +134,7 @@ class _Describe:
 
     def _reader(self, file: ForeignFile, source: Input, wanted: Schema, constants: Mapping[int, Value]) -> FileReader:
         source.seek(0)
-        return file_reader(file.file_format, source, file.location, wanted, mapping=self._mapping, constants=constants)
+        return reader_of(file.file_format)(source, file.location, wanted, mapping=self._mapping, constants=constants)
 
     def _metrics(self, footer: pq.FileMetaData, file_schema: Schema, modes: Mapping[int, MetricsMode]) -> Metrics:
         return parquet_metrics(footer, self._schema, modes, file_schema=file_schema)

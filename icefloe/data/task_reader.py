@@ -15,7 +15,7 @@ from icefloe.data.opening import open_file, partition_by_field, partition_consta
 from icefloe.data.task_deletes import DeleteLoader, TaskDeletes
 from icefloe.errors import InvalidInputError
 from icefloe.expressions import AlwaysFalse, AlwaysTrue, mask
-from icefloe.formats.file_formats import file_reader
+from icefloe.formats.file_formats import reader_of
 from icefloe.formats.file_reading import FileReader
 from icefloe.formats.parquet.metrics import row_group_filter
 from icefloe.formats.parquet.reader import ParquetFileReader
@@ -58,8 +58,7 @@ def read_task(task: FileScanTask, wanted: Schema, context: ReadContext) -> Itera
     deletes = context.deletes.load(task, columns)
     finish = _Finish(task, wanted, columns, context.metadata)
     with open_file(task.file, context.storage) as source:
-        reader = file_reader(
-            task.file.file_format,
+        reader = reader_of(task.file.file_format)(
             source,
             task.file.file_path,
             columns,

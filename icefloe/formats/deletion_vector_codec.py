@@ -1,6 +1,6 @@
 """Deletion vectors as Puffin blobs: their bytes, what is said of them, and files of many (spec: Puffin, deletion-vector-v1)."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from zlib import crc32
 
@@ -143,20 +143,14 @@ def read_vector(
     return decode_vector(data, location, cardinality=cardinality, row_count=row_count)
 
 
-def stream_vectors(
-    sink: Callable[[bytes], object],
-    vectors: Iterable[tuple[str, DeletionVector]],
-    *,
-    created_by: str = "icefloe",
-) -> list[StoredVector]:
-    """Write a Puffin file of the vectors of these data files into `sink`, one vector in memory at a time."""
-    writer = PuffinWriter(sink, {_CREATED_BY: created_by})
-    stored: dict[str, StoredVector] = {}
-    for path, vector in vectors:
-        if not path or path in stored:
-            raise InvalidValueError(
-                f"the data file {path!r} is named twice or not at all; each has one deletion vector"
-            )
+def write_deletion_vectors(vectors: Mapping[str, DeletionVector]) -> tuple[bytes, list[StoredVector]]:
+    """A Puffin file of the vectors of these data files, and where each one is in it."""
+    data = bytearray()
+    writer = PuffinWriter(data.extend, {_CREATED_BY: "icefloe"})
+    stored: list[StoredVector] = []
+    for path, vector in vectors.items():
+        if not path:
+            raise InvalidValueError("a deletion vector names no data file")
         if not vector:
             raise InvalidValueError(f"the deletion vector of {path!r} deletes nothing; leave it out")
         cardinality = vector.cardinality
@@ -164,15 +158,6 @@ def stream_vectors(
         blob = writer.add(
             Blob(BLOB_TYPE, (POSITION_FIELD_ID,), _INHERITED, _INHERITED, encode_vector(vector), None, properties)
         )
-        stored[path] = StoredVector(path, blob.offset, blob.length, cardinality)
+        stored.append(StoredVector(path, blob.offset, blob.length, cardinality))
     writer.finish()
-    return list(stored.values())
-
-
-def write_deletion_vectors(
-    vectors: Mapping[str, DeletionVector], *, created_by: str = "icefloe"
-) -> tuple[bytes, list[StoredVector]]:
-    """A Puffin file of the vectors of these data files, and where each one is in it."""
-    data = bytearray()
-    stored = stream_vectors(data.extend, vectors.items(), created_by=created_by)
     return bytes(data), stored

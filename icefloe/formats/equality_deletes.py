@@ -11,9 +11,8 @@ import pyarrow as pa
 from icefloe.avro import Source
 from icefloe.errors import CorruptFileError, InvalidSchemaError
 from icefloe.formats.equality_keys import key_columns
-from icefloe.formats.file_formats import PARQUET, delete_file_properties, file_reader, file_writer
+from icefloe.formats.file_formats import PARQUET, delete_file_properties, reader_of, writer_of
 from icefloe.formats.file_writing import FileWriter, Sink
-from icefloe.formats.metrics import MetricsMode
 from icefloe.schema import Schema, schema_to_arrow, select_ids, types
 from icefloe.versions import Feature, require
 
@@ -50,22 +49,14 @@ def equality_delete_writer(
     version: int,
     file_format: str = PARQUET,
     properties: Mapping[str, str] | None = None,
-    *,
-    other_ids: Iterable[int] = (),
-    modes: dict[int, MetricsMode] | None = None,
 ) -> FileWriter:
-    """A writer of rows of key columns to a delete file; its `schema` has the columns that batches must have.
-
-    `other_ids` are more columns of the table to keep, for information only.
-    """
+    """A writer of rows of key columns to a delete file; its `schema` has the columns that batches must have."""
     require(version, Feature.DELETE_FILES, "an equality delete file")
     ids = check_equality_ids(schema, field_ids)
-    return file_writer(
-        file_format,
+    return writer_of(file_format)(
         sink,
-        select_ids(schema, {*ids, *other_ids}),
+        select_ids(schema, ids),
         delete_file_properties(properties),
-        modes=modes,
         # For the information of people, as the Java library has it.
         metadata={"delete-type": "equality", "delete-field-ids": ", ".join(map(str, ids))},
     )
@@ -80,7 +71,7 @@ def read_equality_deletes(
     """
     ids = check_equality_ids(schema, field_ids)
     wanted = Schema(*(_optional(field) for field in select_ids(schema, ids).fields))
-    reader = file_reader(file_format, source, location, wanted)
+    reader = reader_of(file_format)(source, location, wanted)
     present = reader.file_schema.fields_by_id
     if missing := [
         i for i in ids if i not in present and not isinstance(schema.fields_by_id[i].field_type, types.UnknownType)

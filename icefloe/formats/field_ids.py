@@ -1,4 +1,4 @@
-"""Whether the columns of a file have field ids, at every level, that are those of a table: by nothing else are they found.
+"""Whether the columns of a file have field ids, at every level, that are those of a table: readers go by nothing else.
 
 A column without its id is null to every reader, for ever, and so is one in another place than the schema has it. The spec
 wants ids on columns, fields of structs, elements of lists, keys and values of maps; not on the parts of a variant.
@@ -17,12 +17,12 @@ def check_written_ids(file: Schema, schema: Schema, location: str) -> None:
         raise CorruptFileError(location, f"it was written with other field ids than the schema's: {problem}")
 
 
-def _differences(found: Iterable[types.NestedField], wanted: Iterable[types.NestedField], around: str) -> Iterator[str]:
-    present = {field.field_id: field for field in found}
-    for field in wanted:
+def _differences(file: Iterable[types.NestedField], table: Iterable[types.NestedField], around: str) -> Iterator[str]:
+    present = {field.field_id: field for field in file}
+    for field in table:
         path = f"{around}{field.name}"
         if field.field_id not in present:
-            names = ", ".join(f"{each.name!r} {_id_text(each.field_id)}" for each in present.values())
+            names = ", ".join(f"{field.name!r} {_id_text(field.field_id)}" for field in present.values())
             yield f"none is {field.field_id}, that of column {path!r}; there are {names}"
             continue
         yield from _type_differences(present.pop(field.field_id).field_type, field.field_type, path)
@@ -30,16 +30,16 @@ def _differences(found: Iterable[types.NestedField], wanted: Iterable[types.Nest
         yield f"{around}{field.name!r} {_id_text(field.field_id)}, and the schema has no such column"
 
 
-def _type_differences(found: types.IcebergType, wanted: types.IcebergType, path: str) -> Iterator[str]:
-    match found, wanted:
+def _type_differences(file: types.IcebergType, table: types.IcebergType, path: str) -> Iterator[str]:
+    match file, table:
         case _, types.VariantType():
             # Its parts have no ids, and not all libraries tell a variant from a struct.
-            if not isinstance(found, types.VariantType | types.StructType):
-                yield f"column {path!r} is {found} and no variant"
-        case types.NestedType(), types.NestedType() if type(found) is type(wanted):
-            yield from _differences(found.fields, wanted.fields, f"{path}.")
-        case _ if isinstance(found, types.NestedType) or isinstance(wanted, types.NestedType):
-            yield f"column {path!r} is {found} and not {wanted}"
+            if not isinstance(file, types.VariantType | types.StructType):
+                yield f"column {path!r} is {file} and no variant"
+        case types.NestedType(), types.NestedType() if type(file) is type(table):
+            yield from _differences(file.fields, table.fields, f"{path}.")
+        case _ if isinstance(file, types.NestedType) or isinstance(table, types.NestedType):
+            yield f"column {path!r} is {file} and not {table}"
         case _:
             return
 
@@ -55,19 +55,20 @@ def missing_ids(file: Schema, variants: Collection[int]) -> list[str]:
 def misplaced_ids(file: Schema, schemas: Iterable[Schema], variants: Collection[int]) -> list[str]:
     """Fields whose ids are, in every schema that has them, somewhere else: at the top, or inside of another field."""
     known = tuple(schemas)
-    found = []
+    misplaced = []
     for field in _with_ids_wanted(file.fields, variants):
-        owners = [each for each in known if field.field_id in each.fields_by_id]
+        owners = [schema for schema in known if field.field_id in schema.fields_by_id]
         around = file.parents.get(field.field_id)
-        if owners and all(each.parents.get(field.field_id) != around for each in owners):
-            place = owners[-1].names_by_id[field.field_id]
-            found.append(f"{file.names_by_id[field.field_id]!r} has the field id {field.field_id}, that of {place!r}")
-    return found
+        if owners and all(schema.parents.get(field.field_id) != around for schema in owners):
+            owner = owners[-1].names_by_id[field.field_id]
+            name = file.names_by_id[field.field_id]
+            misplaced.append(f"{name!r} has the field id {field.field_id}, that of {owner!r}")
+    return misplaced
 
 
 def foreign_ids(file: Schema, schemas: Iterable[Schema], variants: Collection[int]) -> list[str]:
     """Fields whose ids no schema has, and that are no metadata columns."""
-    known = {field_id for each in schemas for field_id in each.fields_by_id}
+    known = {field_id for schema in schemas for field_id in schema.fields_by_id}
     return [
         f"{file.names_by_id[field.field_id]!r} has the field id {field.field_id}"
         for field in _with_ids_wanted(file.fields, variants)

@@ -2,19 +2,15 @@
 
 from collections.abc import Mapping
 
-from icefloe.avro import Source
 from icefloe.errors import InvalidPropertyError
 from icefloe.formats.avro_reader import AvroFileReader
 from icefloe.formats.avro_writer import AvroFileWriter
 from icefloe.formats.file_reading import FileReader
-from icefloe.formats.file_writing import FileWriter, Sink
-from icefloe.formats.metrics import MetricsMode
+from icefloe.formats.file_writing import FileWriter
 from icefloe.formats.orc.reader import OrcFileReader
 from icefloe.formats.orc.writer import OrcFileWriter
 from icefloe.formats.parquet.reader import ParquetFileReader
 from icefloe.formats.parquet.writer import ParquetFileWriter
-from icefloe.partitioning import UNSORTED, SortOrder
-from icefloe.schema import NameMapping, Schema, Value
 
 PARQUET, AVRO, ORC = "parquet", "avro", "orc"
 DATA_FORMATS = (PARQUET, AVRO, ORC)
@@ -27,33 +23,14 @@ _WRITERS: dict[str, type[FileWriter]] = {PARQUET: ParquetFileWriter, AVRO: AvroF
 _READERS: dict[str, type[FileReader]] = {PARQUET: ParquetFileReader, AVRO: AvroFileReader, ORC: OrcFileReader}
 
 
-def file_writer(
-    file_format: str,
-    sink: Sink,
-    schema: Schema,
-    properties: Mapping[str, str] | None = None,
-    *,
-    sort_order: SortOrder = UNSORTED,
-    modes: dict[int, MetricsMode] | None = None,
-    metadata: Mapping[str, str] | None = None,
-) -> FileWriter:
-    """A writer of a file of that format."""
-    return _WRITERS[_known(file_format)](
-        sink, schema, properties, sort_order=sort_order, modes=modes, metadata=metadata
-    )
+def writer_of(file_format: str) -> type[FileWriter]:
+    """The writer of files of that format."""
+    return _WRITERS[_known(file_format)]
 
 
-def file_reader(
-    file_format: str,
-    source: Source,
-    location: str,
-    wanted: Schema,
-    *,
-    mapping: NameMapping | None = None,
-    constants: Mapping[int, Value] | None = None,
-) -> FileReader:
-    """A reader of a file of that format."""
-    return _READERS[_known(file_format)](source, location, wanted, mapping=mapping, constants=constants)
+def reader_of(file_format: str) -> type[FileReader]:
+    """The reader of files of that format."""
+    return _READERS[_known(file_format)]
 
 
 def delete_file_properties(properties: Mapping[str, str] | None) -> dict[str, str]:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from icefloe.avro import Source
 from icefloe.errors import CorruptFileError, InvalidLocationError, InvalidValueError
 from icefloe.formats.deletion_vectors import DeletionVector, Positions
-from icefloe.formats.file_formats import PARQUET, delete_file_properties, file_reader, file_writer
+from icefloe.formats.file_formats import PARQUET, delete_file_properties, reader_of, writer_of
 from icefloe.formats.file_writing import Sink, WrittenFile
 from icefloe.formats.metrics import POSITION_DELETE_MODES
 from icefloe.formats.parquet.reader import ParquetFileReader
@@ -54,8 +54,7 @@ def write_position_deletes(
     vectors = {path: vector for path, vector in vectors.items() if vector}
     if not vectors:
         raise InvalidValueError("there are no positions to delete; a delete file holds at least one")
-    writer = file_writer(
-        file_format,
+    writer = writer_of(file_format)(
         sink,
         POSITION_DELETE_SCHEMA,
         delete_file_properties(properties),
@@ -72,7 +71,7 @@ def read_position_deletes(
     source: Source, location: str, file_format: str = PARQUET, data_file: str | None = None
 ) -> dict[str, DeletionVector]:
     """The deleted positions by data file, in the normal form of its path; with `data_file`, only those of that one."""
-    reader = file_reader(file_format, source, location, POSITION_DELETE_SCHEMA)
+    reader = reader_of(file_format)(source, location, POSITION_DELETE_SCHEMA)
     if isinstance(reader, ParquetFileReader) and data_file is not None:
         batches = reader.batches(row_groups=lambda footer, _: _groups_with(footer, data_file))
     else:

@@ -6,7 +6,6 @@ history of the bitmap in memory, so equal bitmaps have equal bytes.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -152,16 +151,16 @@ def _check_contents(data: bytes, layout: _Layout, location: str) -> bool:
         raise CorruptFileError(location, "the values of a Roaring array container are not in ascending order")
     for index in np.flatnonzero(layout.kinds == _BITSET).tolist():
         bits = np.frombuffer(data, np.uint8, _BITSET_BYTES, int(layout.starts[index]))
-        found = int(np.bitwise_count(bits).sum(dtype=np.int64))
-        if found != layout.cardinalities[index]:
+        count = int(np.bitwise_count(bits).sum(dtype=np.int64))
+        if count != layout.cardinalities[index]:
             raise CorruptFileError(
-                location, f"a Roaring bitset holds {found} values, but states {layout.cardinalities[index]}"
+                location, f"a Roaring bitset holds {count} values, but states {layout.cardinalities[index]}"
             )
     return _check_runs(layout, words, word_starts, kind_of_word == _RUN, location)
 
 
 def _check_runs(
-    layout: _Layout, words: npt.NDArray[Any], word_starts: _Ints, in_runs: npt.NDArray[np.bool_], location: str
+    layout: _Layout, words: npt.NDArray[np.uint16], word_starts: _Ints, in_runs: npt.NDArray[np.bool_], location: str
 ) -> bool:
     runs = np.flatnonzero(layout.kinds == _RUN)
     if not len(runs):
@@ -176,8 +175,8 @@ def _check_runs(
     gaps[firsts] = 2
     if np.any(ends > 0xFFFF) or np.any(gaps < 1):
         raise CorruptFileError(location, "the runs of a Roaring container overlap, are out of order or leave it")
-    found = np.add.reduceat(pairs[:, 1] + 1, firsts)
-    if np.any(found != layout.cardinalities[runs]):
+    cardinalities = np.add.reduceat(pairs[:, 1] + 1, firsts)
+    if np.any(cardinalities != layout.cardinalities[runs]):
         raise CorruptFileError(location, "a Roaring container of runs holds another number of values than it states")
     return bool(np.any(gaps == 1))
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from icefloe.errors import CorruptFileError, StateError, StorageError
 from icefloe.expressions import might_match
 from icefloe.formats.deletion_vector_codec import read_vector
-from icefloe.formats.file_formats import file_reader
+from icefloe.formats.file_formats import reader_of
 from icefloe.inspect.entries import partition_column, repeated
 from icefloe.inspect.pruning import KnownValues, SourcedManifest, manifests_to_read, partition_field_ids
 from icefloe.inspect.request import MetadataRequest
@@ -142,7 +142,7 @@ class DeleteRows:
         names = ("row",) if "row" in self._names else ()
         fields = [self.request.schema.find_field(name) for name in ("file_path", "pos", *names)]
         with self.request.storage.open_input(file.file_path, size=file.file_size_in_bytes) as source:
-            reader = file_reader(file.file_format, source, file.file_path, Schema(*fields))
+            reader = reader_of(file.file_format)(source, file.file_path, Schema(*fields))
             for batch in reader.batches(batch_rows=_BATCH_ROWS):
                 for name in ("file_path", "pos"):
                     if batch.column(name).null_count:

@@ -10,7 +10,7 @@ from icefloe.data import group_rows, open_file, partition_constants
 from icefloe.errors import InvalidInputError, InvalidValueError
 from icefloe.formats.array_metrics import MetricsCollector
 from icefloe.formats.field_ids import foreign_ids, misplaced_ids, missing_ids, variant_ids
-from icefloe.formats.file_formats import FileReader, file_reader
+from icefloe.formats.file_formats import FileReader, reader_of
 from icefloe.formats.metrics import FULL, Metrics
 from icefloe.formats.parquet.metrics import parquet_metrics
 from icefloe.formats.parquet.reader import ParquetFileReader
@@ -79,7 +79,7 @@ class Contents:
 
     def _reader(self, file: DataFile, source: Input, schema: Schema) -> FileReader:
         constants = partition_constants(file, self._subject.metadata) if file.content is FileContent.DATA else None
-        return file_reader(file.file_format, source, file.file_path, schema, mapping=self._mapping, constants=constants)
+        return reader_of(file.file_format)(source, file.file_path, schema, mapping=self._mapping, constants=constants)
 
     def _by_footer(self, file: DataFile, source: Input, reader: FileReader, schema: Schema) -> Iterator[Problem]:
         if not isinstance(reader, ParquetFileReader):

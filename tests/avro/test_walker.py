@@ -80,9 +80,9 @@ def _field(draw: st.DrawFn, kind: str, field_id: int, names: Any) -> tuple[Any, 
     if kind in ("pairs", "spread"):
         value: Any = draw(st.sampled_from(("long", "bytes", "int", "string")))
         typed = (value, LEAVES[value])
-        if draw(st.integers(0, 3)) == 0:
-            typed = nullable(typed, draw(st.booleans()))
         key = draw(st.sampled_from(("int", "long")))
+        if draw(st.integers(0, 3)) == 0:  # such maps have no program; they can only be skipped
+            return pairs(key, nullable(typed, draw(st.booleans())), f"k{next(names)}"), None
         choice = TakePairs((role, 0)) if kind == "pairs" else TakeSpread(role, WANTED_KEYS)
         return pairs(key, typed, f"k{next(names)}"), choice
     if kind in ("each", "records"):
@@ -131,6 +131,19 @@ def test_walker_reads_what_the_reference_reads(file: Any, codec: str, per_block:
     for field_id, name, chosen in choice.fields:
         if isinstance(chosen, Take) and (name, 0) in found.columns and field_id:
             assert found.columns[name, 0].to_pylist() == [row[name] for row in rows]
+
+
+@pytest.mark.parametrize("choice", [TakePairs(("m", 0)), TakeSpread("m", (1, 2))])
+def test_maps_with_null_values_are_read_value_by_value(choice: Any) -> None:
+    typed, _ = pairs("int", (["null", "long"], st.none()), "k")
+    schema = {"type": "record", "name": "row", "fields": [{"name": "m", "type": typed, "field-id": 1}]}
+    opened = open_container(container(schema, [{"m": [{"key": 1, "value": None}, {"key": 2, "value": 5}]}]), "f")
+    node = parse_avro_schema(opened.header.schema, "f")
+    fields = TakeFields(((1, "m", choice),))
+    with pytest.raises(UnknownShape, match="a map from int"):
+        compile_program(node, fields)
+    columns = as_lists(decode_slowly(opened, node, fields))
+    assert columns in ({("m", 0): [[[1, None], [2, 5]]]}, {("m", 1): [None], ("m", 2): [5]})
 
 
 def values_of(opened: Container, block: int, node: av.AvroNode) -> list[Any]:

@@ -13,7 +13,7 @@ import pytest
 from icefloe.data import data_file_of
 from icefloe.data.scanning import read_tasks, to_arrow
 from icefloe.errors import CorruptFileError, LocationNotFoundError, NoSuchColumnError, StateError
-from icefloe.formats.file_formats import DATA_FORMATS, file_writer
+from icefloe.formats.file_formats import DATA_FORMATS, writer_of
 from icefloe.manifests import DataFile
 from icefloe.metadata import TableMetadata
 from icefloe.partitioning import parse_partition_spec, unified_partition_type
@@ -59,7 +59,7 @@ def write_file(table: RowTable, rows: Any, schema: Schema, file_format: str = "p
     """A data file of other columns than those that the table has now."""
     location = f"{table.location}/data/{uuid.uuid4()}.{file_format}"
     with table.storage.open_output(location) as sink:
-        writer = file_writer(file_format, sink, schema)
+        writer = writer_of(file_format)(sink, schema)
         writer.write(rows)
         done = writer.close()
     return data_file_of(done, location, file_format, **fields)

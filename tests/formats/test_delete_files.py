@@ -26,7 +26,7 @@ from icefloe.errors import (
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.formats.equality_deletes import check_equality_ids, equality_delete_writer, read_equality_deletes
 from icefloe.formats.equality_keys import EqualityKeys, key_columns
-from icefloe.formats.file_formats import DATA_FORMATS, delete_file_properties, file_reader, file_writer
+from icefloe.formats.file_formats import DATA_FORMATS, delete_file_properties, reader_of, writer_of
 from icefloe.formats.position_deletes import (
     POSITION_DELETE_SCHEMA,
     WrittenPositionDeletes,
@@ -82,7 +82,7 @@ def test_positions_come_back_by_data_file(file_format: str, deletes: dict[str, l
 @pytest.mark.parametrize("file_format", DATA_FORMATS)
 def test_rows_are_sorted_by_path_then_position(file_format: str) -> None:
     content, _ = written({"s3://b": [5, 1, 5], "s3://a": np.array([9, 0]), "s3://c": DeletionVector()}, file_format)
-    reader = file_reader(file_format, io.BytesIO(content), "x", POSITION_DELETE_SCHEMA)
+    reader = reader_of(file_format)(io.BytesIO(content), "x", POSITION_DELETE_SCHEMA)
     rows = [tuple(row.values()) for batch in reader.batches() for row in batch.to_pylist()]
     assert rows == [("s3://a", 0), ("s3://a", 9), ("s3://b", 1), ("s3://b", 5)]
 
@@ -139,7 +139,7 @@ def test_positions_that_are_none_are_refused(deletes: dict[str, list[int]], mess
 def test_unsorted_files_of_others_are_read() -> None:
     table = arrow_table(POSITION_DELETE_SCHEMA, [{"file_path": p, "pos": i} for i, p in enumerate("abababba")])
     sink = io.BytesIO()
-    writer = file_writer("parquet", sink, POSITION_DELETE_SCHEMA)
+    writer = writer_of("parquet")(sink, POSITION_DELETE_SCHEMA)
     writer.write(table)
     writer.close()
     found = read_position_deletes(io.BytesIO(sink.getvalue()), "x")
@@ -238,7 +238,7 @@ def test_keys_come_back(file_format: str, version: int) -> None:
         {"id": 4, "category": None, "place": None},
         {"id": 5, "category": "x", "place": {"zip": 7}},
     ]
-    content = keys_written(rows, [1, 7], file_format, version, other_ids=[2])
+    content = keys_written(rows, [1, 2, 7], file_format, version)
     keys = read_equality_deletes(io.BytesIO(content), "x", TABLE, [7, 1], file_format)
     assert keys.to_pylist() == [{"1": 4, "7": None}, {"1": 5, "7": 7}]
     with pytest.raises(CorruptFileError, match="memory:k: it lacks the columns of its equality field ids 9"):

@@ -10,7 +10,7 @@ from icefloe.avro import avro_schema_of
 from icefloe.errors import CorruptFileError
 from icefloe.formats import avro_writer
 from icefloe.formats.field_ids import check_written_ids, foreign_ids, misplaced_ids, missing_ids, variant_ids
-from icefloe.formats.file_formats import DATA_FORMATS, file_writer
+from icefloe.formats.file_formats import DATA_FORMATS, writer_of
 from icefloe.formats.orc import writer as orc_writer
 from icefloe.formats.parquet import writer as parquet_writer
 from icefloe.schema import Schema, schema_to_arrow, types
@@ -103,7 +103,7 @@ def test_a_writer_that_loses_an_id_fails_before_its_file_is_whole(
     rows = rows.cast(schema_to_arrow(schema))
 
     def write() -> None:
-        writer = file_writer(file_format, io.BytesIO(), schema)
+        writer = writer_of(file_format)(io.BytesIO(), schema)
         writer.write(rows)
         writer.close()
 

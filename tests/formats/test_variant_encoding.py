@@ -14,11 +14,15 @@ import pytest
 from hypothesis import given, strategies as st
 
 from icefloe.errors import InvalidValueError
-from icefloe.formats.variant.bounds import decode_variant_bounds, encode_variant_bounds
-from icefloe.formats.variant.equality import same_meaning
 from icefloe.formats.variant.json import to_json
-from icefloe.formats.variant.paths import normalized_path, parse_path, variant_get
-from icefloe.formats.variant.reading import decode, read_dictionary, walk
+from icefloe.formats.variant.paths import (
+    decode_variant_bounds,
+    encode_variant_bounds,
+    normalized_path,
+    parse_path,
+    variant_get,
+)
+from icefloe.formats.variant.reading import decode, read_dictionary, same_meaning, walk
 from icefloe.formats.variant.values import EMPTY_METADATA, MAX_DEPTH, Variant, VariantKind, VariantPrimitive
 from icefloe.formats.variant.writing import encode, encode_array, encode_dictionary, encode_object, encode_primitive
 from tests.formats.variant_strategies import NAMES, NATURAL, TYPED, variant_values

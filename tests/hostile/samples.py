@@ -16,7 +16,7 @@ from icefloe import load_catalog
 from icefloe.avro import MAGIC, SYNC_SIZE, container_block, container_header, open_container
 from icefloe.errors import IcefloeError
 from icefloe.formats.deletion_vector_codec import decode_vector
-from icefloe.formats.file_formats import file_reader
+from icefloe.formats.file_formats import reader_of
 from icefloe.manifests import (
     EntryStatus,
     ManifestContent,
@@ -55,7 +55,7 @@ class Sample:
 def _decode_rows(file_format: str, schema: Schema, data: bytes) -> int:
     rows = 0
     for columns in (schema, Schema(reserved.POS)):
-        rows = sum(each.num_rows for each in file_reader(file_format, BytesIO(data), PLACE, columns).batches())
+        rows = sum(each.num_rows for each in reader_of(file_format)(BytesIO(data), PLACE, columns).batches())
     return rows
 
 

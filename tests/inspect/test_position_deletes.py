@@ -9,7 +9,7 @@ import pytest
 from icefloe.errors import CorruptFileError, StateError, StorageError
 from icefloe.formats.deletion_vector_codec import write_deletion_vectors
 from icefloe.formats.deletion_vectors import DeletionVector
-from icefloe.formats.file_formats import DATA_FORMATS, file_writer
+from icefloe.formats.file_formats import DATA_FORMATS, writer_of
 from icefloe.formats.position_deletes import POSITION_DELETE_SCHEMA, write_position_deletes
 from icefloe.inspect import Inspect, position_deletes
 from icefloe.manifests import DataFile, FileContent
@@ -136,7 +136,7 @@ def test_deleted_rows_are_shown_where_files_hold_them() -> None:
     path = table.path("deletes.parquet")
     rows = [{"file_path": files[0].file_path, "pos": 1, "row": {"id": 0, "name": "x"}}]
     with table.storage.open_output(path) as sink:
-        writer = file_writer("parquet", sink, schema)
+        writer = writer_of("parquet")(sink, schema)
         writer.write(pa.Table.from_pylist(rows, schema_to_arrow(schema)))
         done = writer.close()
     held = as_delete(data_file(path, "parquet", done, partition=(0,)), FileContent.POSITION_DELETES)

@@ -164,13 +164,13 @@ def raw_fields(data: bytes) -> Iterator[tuple[int, FieldValue, bytes]]:
     at = 0
     while at < len(data):
         start = at
-        tag, at = _read_varint(data, at)
+        tag, at = read_varint(data, at)
         value: FieldValue = None
         match tag & 7:
             case 0:
-                value, at = _read_varint(data, at)
+                value, at = read_varint(data, at)
             case 2:
-                length, at = _read_varint(data, at)
+                length, at = read_varint(data, at)
                 if length > len(data) - at:
                     raise ValueError("a field is longer than its message")
                 value, at = data[at : at + length], at + length
@@ -181,7 +181,8 @@ def raw_fields(data: bytes) -> Iterator[tuple[int, FieldValue, bytes]]:
         yield tag >> 3, value, data[start:at]
 
 
-def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """A number at a position, and the position after it."""
     value = shift = 0
     while True:
         byte = data[at]

@@ -3,7 +3,10 @@
 import numpy as np
 import numpy.typing as npt
 
+from icefloe.formats.orc.footer import read_varint
+
 _DIRECT, _DIRECT_V2 = 0, 2
+_MASK = (1 << 64) - 1
 _WIDTHS = (*range(1, 25), 26, 28, 30, 32, 40, 48, 56, 64)
 """Bits per number by their code."""
 
@@ -26,13 +29,13 @@ def _run_v1(data: bytes, at: int) -> tuple[Numbers, int]:
     control = data[at]
     if control < 128:
         delta = data[at + 1] - 256 * (data[at + 1] > 127)
-        base, at = _varint(data, at + 2)
+        base, at = read_varint(data, at + 2)
         return _wrapped(base) + delta * np.arange(control + 3, dtype=np.int64), at
     at += 1
     numbers = []
     for _ in range(256 - control):
-        number, at = _varint(data, at)
-        numbers.append(number)
+        number, at = read_varint(data, at)
+        numbers.append(number & _MASK)
     return np.array(numbers, np.uint64).astype(np.int64), at
 
 
@@ -53,9 +56,10 @@ def _run_v2(data: bytes, at: int) -> tuple[Numbers, int]:
 
 
 def _deltas(data: bytes, at: int, count: int, width: int) -> tuple[Numbers, int]:
-    base, at = _varint(data, at)
+    base, at = read_varint(data, at)
     base = _wrapped(base)
-    first, at = _varint(data, at)
+    first, at = read_varint(data, at)
+    first &= _MASK
     first = (first >> 1) ^ -(first & 1)
     steps = np.full(max(count - 1, 0), first, np.int64)
     if width:
@@ -94,17 +98,7 @@ def _take(data: bytes, at: int, length: int) -> bytes:
     return data[at : at + length]
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        at += 1
-        if byte < 0x80:
-            return value & 0xFFFF_FFFF_FFFF_FFFF, at
-        shift += 7
-
-
 def _wrapped(number: int) -> int:
     """A 64-bit pattern as the signed number it is: pyarrow writes negative nanoseconds before 1970."""
+    number &= _MASK
     return number - (1 << 64) if number >> 63 else number

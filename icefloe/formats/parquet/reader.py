@@ -7,7 +7,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from icefloe.avro import Source
 from icefloe.errors import CorruptFileError
 from icefloe.formats.file_reading import DEFAULT_BATCH_ROWS, FileReader, Split
 from icefloe.formats.file_schema import file_columns, with_types
@@ -29,44 +28,31 @@ RowGroupFilter = Callable[[pq.FileMetaData, Schema], Sequence[bool] | npt.NDArra
 
 
 class ParquetFileReader(FileReader):
-    """An open Parquet file; `footer` is its metadata if that was read before."""
+    """An open Parquet file; `footer` is its metadata."""
 
     _format = "Parquet"
     _damage = (pa.ArrowException, UnicodeDecodeError, MemoryError, OverflowError)
-
-    def __init__(
-        self,
-        source: Source,
-        location: str,
-        wanted: Schema,
-        *,
-        mapping: NameMapping | None = None,
-        constants: Mapping[int, Value] | None = None,
-        footer: pq.FileMetaData | None = None,
-    ) -> None:
-        self.footer: pq.FileMetaData = footer
-        super().__init__(source, location, wanted, mapping=mapping, constants=constants)
-        leaves = leaf_fields(self.file_schema, self._file.schema_arrow)
-        self._columns = [i for i, field_id in enumerate(leaves) if field_id in self._read_schema.fields_by_id]
 
     def _open(self, mapping: NameMapping | None, constants: Mapping[int, Value] | None) -> Schema:
         wanted = self._wanted.fields_by_id.values()
         with self._corrupt():
             # The oldest timestamps of Parquet are of nanoseconds, in which years from 1677 to 2262 fit; tables mean microseconds.
             unit = None if any(isinstance(field.field_type, _NANOS) for field in wanted) else "us"
-            self._file = pq.ParquetFile(
-                self._source, metadata=self.footer, pre_buffer=True, coerce_int96_timestamp_unit=unit
-            )
+            self._file = pq.ParquetFile(self._source, pre_buffer=True, coerce_int96_timestamp_unit=unit)
             self.footer = self._file.metadata
             arrow_schema = self._file.schema_arrow
         return self._with_zones(file_columns(arrow_schema, self._wanted, mapping, constants))
+
+    def _columns_to_read(self, needed: Schema) -> Schema:
+        leaves = leaf_fields(self.file_schema, self._file.schema_arrow)
+        self._columns = [i for i, field_id in enumerate(leaves) if field_id in needed.fields_by_id]
+        return needed
 
     def batches(
         self,
         split: Split | None = None,
         row_groups: RowGroupFilter | None = None,
         batch_rows: int = DEFAULT_BATCH_ROWS,
-        use_threads: bool = True,
     ) -> Iterator[pa.RecordBatch]:
         """Record batches of the wanted columns, in the order of the file.
 
@@ -80,10 +66,10 @@ class ParquetFileReader(FileReader):
                 raise CorruptFileError(self._location, f"row group {number} claims {group.num_rows} rows")
             is_in_split = split is None or split[0] <= first_page(group.column(0)) < split[0] + split[1]
             if is_in_split and (mask is None or mask[number]):
-                yield from self._group(number, first_row, batch_rows, use_threads)
+                yield from self._group(number, first_row, batch_rows)
             first_row += group.num_rows
 
-    def _group(self, number: int, first_row: int, batch_rows: int, use_threads: bool) -> Iterator[pa.RecordBatch]:
+    def _group(self, number: int, first_row: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
         group = self.footer.row_group(number)
         if not self._columns:
             yield from self._pieces(pa.record_batch([]), first_row, group.num_rows, batch_rows)
@@ -93,7 +79,7 @@ class ParquetFileReader(FileReader):
         prefetch(self._source, [(at, chunk.total_compressed_size) for chunk in chunks if (at := first_page(chunk))])
         with self._corrupt():
             batches = self._file.reader.iter_batches(
-                batch_rows, row_groups=[number], column_indices=self._columns, use_threads=use_threads
+                batch_rows, row_groups=[number], column_indices=self._columns, use_threads=True
             )
         while True:
             with self._corrupt():

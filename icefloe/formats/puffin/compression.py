@@ -1,10 +1,7 @@
 """How Puffin blobs and footers are compressed: one zstd or LZ4 frame that states its content size, nothing else.
 
-LZ4 goes through Arrow, which every reader has already; Arrow's frames lack the content size that the Puffin spec asks
-for, so the frame header is written here.
+LZ4 is read through Arrow, and not written: Arrow's frames lack the content size that the Puffin spec asks for.
 """
-
-import struct
 
 import pyarrow as pa
 import zstandard
@@ -17,12 +14,10 @@ CODECS = (LZ4, ZSTD)
 
 _LONGEST_EMPTY_ZSTD = 32
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
-_LZ4_VERSION = 0b0100_0000
 _LZ4_CONTENT_SIZE = 0b0000_1000
 _LZ4_DICTIONARY = 0b0000_0001
 _LZ4_HEADER_SIZE = 7
 _LZ4_END = bytes(4)
-_MASK = 0xFFFF_FFFF
 
 
 def compress(data: bytes, codec: str | None) -> bytes:
@@ -32,12 +27,8 @@ def compress(data: bytes, codec: str | None) -> bytes:
             return data
         case "zstd":
             return zstandard.ZstdCompressor().compress(data)
-        case "lz4":
-            return _compress_lz4(data)
         case _:
-            raise InvalidValueError(
-                f"unknown Puffin compression codec {codec!r}; codecs are {', '.join(CODECS)}, or none"
-            )
+            raise InvalidValueError(f"Puffin compression codec {codec!r} is not written; zstd is, or none")
 
 
 def decompress(data: bytes, codec: str | None, location: str, limit: int) -> bytes:
@@ -113,31 +104,3 @@ def _lz4_content_size(data: bytes, location: str) -> int:
     if data[_LZ4_HEADER_SIZE:][: len(_LZ4_END)] == _LZ4_END:
         return 0
     raise CorruptFileError(location, "an LZ4 frame does not state its content size, which Puffin requires")
-
-
-def _compress_lz4(data: bytes) -> bytes:
-    frame: bytes = pa.Codec("lz4").compress(data, asbytes=True)
-    if frame[:4] != _LZ4_MAGIC or frame[4] & ~0b0111_0100 or not frame[4] & _LZ4_VERSION:
-        raise AssertionError(
-            f"Arrow wrote an LZ4 frame header that is not known here: {frame[:_LZ4_HEADER_SIZE].hex()}"
-        )
-    descriptor = bytes((frame[4] | _LZ4_CONTENT_SIZE, frame[5])) + struct.pack("<Q", len(data))
-    checksum = _xxh32_short(descriptor) >> 8 & 0xFF
-    return _LZ4_MAGIC + descriptor + bytes((checksum,)) + frame[_LZ4_HEADER_SIZE:]
-
-
-def _xxh32_short(data: bytes) -> int:
-    """xxHash-32 with seed 0 of fewer than 16 bytes: what the LZ4 frame format takes its header checksum from."""
-    value = 374761393 + len(data)
-    whole = len(data) // 4 * 4
-    for (lane,) in struct.iter_unpack("<I", data[:whole]):
-        value = _rotate(value + lane * 3266489917 & _MASK, 17) * 668265263 & _MASK
-    for byte in data[whole:]:
-        value = _rotate(value + byte * 374761393 & _MASK, 11) * 2654435761 & _MASK
-    value = (value ^ value >> 15) * 2246822519 & _MASK
-    value = (value ^ value >> 13) * 3266489917 & _MASK
-    return value ^ value >> 16
-
-
-def _rotate(value: int, bits: int) -> int:
-    return (value << bits | value >> 32 - bits) & _MASK

@@ -134,16 +134,9 @@ def read_blob(read_range: ReadRange, blob: BlobMetadata, location: str, *, limit
 class PuffinWriter:
     """Writes a Puffin file piece by piece into `sink`, so that no more than one blob is held in memory."""
 
-    def __init__(
-        self,
-        sink: Callable[[bytes], object],
-        properties: Mapping[str, str] | None = None,
-        *,
-        compress_footer: bool = False,
-    ) -> None:
+    def __init__(self, sink: Callable[[bytes], object], properties: Mapping[str, str] | None = None) -> None:
         self._sink = sink
         self._properties = dict(properties or {})
-        self._compress_footer = compress_footer
         self._blobs: list[BlobMetadata] = []
         self._position = 0
         self._finished = False
@@ -174,14 +167,12 @@ class PuffinWriter:
             raise InvalidValueError("the Puffin file is finished already")
         self._finished = True
         try:
-            content = msgspec.json.encode(_FooterPayload(tuple(self._blobs), self._properties or None))
+            payload = msgspec.json.encode(_FooterPayload(tuple(self._blobs), self._properties or None))
         except (TypeError, ValueError, OverflowError) as error:
             raise InvalidValueError(f"a Puffin footer cannot be written as JSON: {error}") from error
-        payload = compress(content, LZ4 if self._compress_footer else None)
         if len(payload) > _MAX_PAYLOAD:
             raise InvalidValueError(f"a Puffin footer of {len(payload)} bytes is too long; split the file")
-        flags = _COMPRESSED_FLAG if self._compress_footer else 0
-        self._put(MAGIC + payload + len(payload).to_bytes(4, "little") + flags.to_bytes(4, "little") + MAGIC)
+        self._put(MAGIC + payload + len(payload).to_bytes(4, "little") + bytes(4) + MAGIC)
         return PuffinFooter(tuple(self._blobs), self._properties, len(payload) + _FOOTER_OVERHEAD)
 
     def _put(self, data: bytes) -> None:

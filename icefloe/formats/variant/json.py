@@ -9,7 +9,7 @@ import math
 from base64 import b64encode
 from collections import Counter
 from decimal import Decimal
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -124,16 +124,16 @@ def _parse_fraction(text: str) -> Decimal | float:
     return Decimal(text) if is_exact else float(text)
 
 
-def _refuse_constant(text: str) -> Any:
+def _refuse_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is not a JSON number")
 
 
-def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+def _unique_names(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         repeated = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
         raise ValueError(f"the name {repeated!r} stands twice in one object")
-    return found
+    return fields
 
 
 _DECODER = json.JSONDecoder(

@@ -1,11 +1,16 @@
-"""Where a value is inside of a variant: paths like `$.a[0]['b c']`, their normalized form, and the value found there."""
+"""Where a value is inside of a variant: paths like `$.a[0]['b c']`, the value there, and bounds by path.
 
+The bounds of a variant column are an object keyed by normalized paths, behind its dictionary (spec: Bounds for Variant).
+"""
+
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from icefloe.errors import InvalidValueError
-from icefloe.formats.variant.reading import ARRAY, OBJECT, basic_type, read_dictionary, read_elements, read_fields
-from icefloe.formats.variant.values import Variant
+from icefloe.formats.variant.reading import ARRAY, OBJECT, basic_type, read_dictionary, read_elements, read_fields, walk
+from icefloe.formats.variant.values import Variant, VariantKind, VariantPrimitive
+from icefloe.formats.variant.writing import encode, to_primitive
 
 Step = str | int
 """The name of a field, or the index of an element from 0."""
@@ -40,7 +45,7 @@ def parse_path(path: str) -> tuple[Step, ...]:
             steps.append(match["name"])
         else:
             quoted = match["single"] if match["single"] is not None else match["double"]
-            steps.append(_ESCAPE.sub(lambda found: _unescape(found, path), quoted))
+            steps.append(_ESCAPE.sub(lambda match: _unescape(match, path), quoted))
         position = match.end()
     return tuple(steps)
 
@@ -59,14 +64,48 @@ def variant_get(variant: Variant, path: str) -> Variant | None:
         basic = basic_type(value, start, end)
         if isinstance(step, str):
             fields = read_fields(value, start, end, dictionary) if basic == OBJECT else []
-            places = [(first, last) for name, first, last in fields if name == step]
+            spans = [(first, last) for name, first, last in fields if name == step]
         else:
-            places = read_elements(value, start, end)[step : step + 1] if basic == ARRAY else []
-        if not places:
+            spans = read_elements(value, start, end)[step : step + 1] if basic == ARRAY else []
+        if not spans:
             return None
-        start, end = places[0]
+        start, end = spans[0]
     basic_type(value, start, end)
     return Variant(variant.metadata, value[start:end])
+
+
+def encode_variant_bounds(bounds: Mapping[str, object]) -> bytes:
+    """Lower or upper bounds by path, as one binary bound; paths may be written in any form, values must be primitive."""
+    normalized: dict[str, VariantPrimitive] = {}
+    for path, value in bounds.items():
+        key = normalized_path(parse_path(path))
+        if key in normalized:
+            raise InvalidValueError(f"the path {key} has two bounds; one is wanted")
+        normalized[key] = _check_bound(key, to_primitive(value))
+    variant = encode(normalized)
+    return variant.metadata + variant.value
+
+
+def decode_variant_bounds(data: bytes) -> dict[str, VariantPrimitive]:
+    """The bounds by normalized path, each with its exact type."""
+    size = read_dictionary(data).size
+    bounds = walk(Variant(data[:size], data[size:]), lambda primitive: primitive)
+    if not isinstance(bounds, dict):
+        raise InvalidValueError("the bounds of a variant are not an object keyed by paths")
+    for path, value in bounds.items():
+        if normalized_path(parse_path(path)) != path:
+            raise InvalidValueError(f"the key {path!r} of variant bounds is not a normalized path like $['a']['b']")
+        if not isinstance(value, VariantPrimitive):
+            raise InvalidValueError(f"the bound of {path} in a variant is an object or array; bounds are primitive")
+        _check_bound(path, value)
+    return bounds
+
+
+def _check_bound(path: str, bound: VariantPrimitive) -> VariantPrimitive:
+    is_float = bound.kind in (VariantKind.DOUBLE, VariantKind.FLOAT)
+    if bound.kind is VariantKind.NULL or (is_float and isinstance(bound.value, float) and math.isnan(bound.value)):
+        raise InvalidValueError(f"the bound of {path} in a variant is {bound.value}; nulls and NaN are never bounds")
+    return bound
 
 
 def _escape(name: str) -> str:

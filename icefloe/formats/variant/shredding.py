@@ -3,8 +3,7 @@
 The work is per row, but a column that is not shredded, or shredded with nothing in its typed columns, passes untouched.
 """
 
-from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 from uuid import UUID
 
 import pyarrow as pa
@@ -16,12 +15,14 @@ from icefloe.formats.variant.values import VARIANT_NULL, VariantKind, VariantPri
 from icefloe.formats.variant.writing import encode_array, encode_object, encode_primitive
 from icefloe.schema import VARIANT_STORAGE
 
+Column = TypeVar("Column", pa.Array, pa.ChunkedArray)
+
 _ROWS_AT_ONCE = 4096
 _MAX_SCHEMA_DEPTH = 200
 _PARTS = {"metadata", "value", "typed_value"}
 
 
-def unshred(column: Any, location: str) -> Any:
+def unshred(column: Column, location: str) -> Column:
     """The variants of a column read from a file, as `struct<metadata, value>`, whatever way the file shreds them.
 
     Takes and returns an Arrow array or chunked array; a null row stays null.
@@ -36,7 +37,8 @@ def unshred(column: Any, location: str) -> Any:
         raise CorruptFileError(
             location, f"a variant group has the fields {names}; metadata, value and typed_value are known"
         )
-    if _child(column, "metadata").null_count != column.null_count:
+    metadata = _child(column, "metadata")
+    if metadata is None or metadata.null_count != column.null_count:
         raise CorruptFileError(location, "a variant has no metadata")
     value, typed = _child(column, "value"), _child(column, "typed_value")
     if typed is not None and typed.null_count == len(typed):
@@ -55,7 +57,7 @@ def unshred(column: Any, location: str) -> Any:
     return _plain(column, pa.concat_arrays(rows))
 
 
-def _plain(column: Any, value: Any) -> Any:
+def _plain(column: pa.StructArray, value: pa.Array) -> pa.StructArray:
     mask = column.is_null() if column.null_count else None
     parts = [_as_binary(column.field("metadata")), _as_binary(value)]
     if mask is not None:
@@ -63,19 +65,19 @@ def _plain(column: Any, value: Any) -> Any:
     return pa.StructArray.from_arrays(parts, fields=list(VARIANT_STORAGE), mask=mask)
 
 
-def _as_binary(array: Any) -> Any:
+def _as_binary(array: pa.Array) -> pa.BinaryArray:
     array = _storage(array)
     return array if array.type == pa.binary() else array.cast(pa.binary())
 
 
-def _without_nulls(column: Any, value: Any) -> Any:
+def _without_nulls(column: pa.StructArray, value: pa.Array | None) -> pa.BinaryArray:
     # Neither value nor typed value, where a value is needed: a variant null (parquet-format: VariantShredding).
     if value is None:
         return pa.array([VARIANT_NULL] * len(column), pa.binary())
     return pc.fill_null(_as_binary(value), VARIANT_NULL)
 
 
-def _unshred_rows(column: Any, location: str) -> Any:
+def _unshred_rows(column: pa.StructArray, location: str) -> pa.BinaryArray:
     dictionaries: dict[bytes, Dictionary] = {}
     rows: list[Dictionary | None] = []
     valid = column.is_valid().to_pylist()
@@ -87,7 +89,9 @@ def _unshred_rows(column: Any, location: str) -> Any:
     return pa.array([VARIANT_NULL if value is None else value for value in values], pa.binary())
 
 
-def _join(value: Any, typed: Any, rows: list[Dictionary | None], location: str, depth: int) -> list[bytes | None]:
+def _join(
+    value: pa.Array | None, typed: pa.Array | None, rows: list[Dictionary | None], location: str, depth: int
+) -> list[bytes | None]:
     """The encoded value of each row, None where it is missing; rows without a dictionary are not looked at."""
     if depth > _MAX_SCHEMA_DEPTH:
         raise CorruptFileError(location, f"a variant is shredded deeper than {_MAX_SCHEMA_DEPTH} levels")
@@ -98,17 +102,17 @@ def _join(value: Any, typed: Any, rows: list[Dictionary | None], location: str, 
     if pa.types.is_struct(typed.type):
         return _join_objects(rest, typed, rows, location, depth)
     if pa.types.is_list(typed.type) or pa.types.is_large_list(typed.type):
-        found = _join_arrays(typed, rows, location, depth)
+        shredded = _join_arrays(typed, rows, location, depth)
     else:
-        found = _join_primitives(typed, location)
-    for row, left, right in zip(rows, rest, found, strict=True):
+        shredded = _join_primitives(typed, location)
+    for row, left, right in zip(rows, rest, shredded, strict=True):
         if row is not None and left is not None and right is not None:
             raise CorruptFileError(location, "a variant has both value and typed_value, but is not an object")
-    return [left if right is None else right for left, right in zip(rest, found, strict=True)]
+    return [left if right is None else right for left, right in zip(rest, shredded, strict=True)]
 
 
 def _join_objects(
-    rest: list[bytes | None], typed: Any, rows: list[Dictionary | None], location: str, depth: int
+    rest: list[bytes | None], typed: pa.StructArray, rows: list[Dictionary | None], location: str, depth: int
 ) -> list[bytes | None]:
     inner = [row if is_valid else None for row, is_valid in zip(rows, typed.is_valid().to_pylist(), strict=True)]
     # Flattening brings the nulls of the group down to its fields, which may hold anything there.
@@ -145,7 +149,7 @@ def _join_object(rest: bytes | None, shredded: dict[str, bytes | None], dictiona
     return encode_object(fields, dictionary.ids)
 
 
-def _join_arrays(typed: Any, rows: list[Dictionary | None], location: str, depth: int) -> list[bytes | None]:
+def _join_arrays(typed: pa.ListArray, rows: list[Dictionary | None], location: str, depth: int) -> list[bytes | None]:
     lengths: list[int | None] = typed.value_lengths().to_pylist()
     inner = [row for row, length in zip(rows, lengths, strict=True) for _ in range(length or 0)]
     elements = _join(*_pair(typed.flatten(), location), inner, location, depth + 1)
@@ -159,9 +163,9 @@ def _join_arrays(typed: Any, rows: list[Dictionary | None], location: str, depth
     return joined
 
 
-def _join_primitives(typed: Any, location: str) -> list[bytes | None]:
-    kind, convert = _primitive(typed.type, location)
-    values = (convert(typed) if convert else typed).to_pylist()
+def _join_primitives(typed: pa.Array, location: str) -> list[bytes | None]:
+    kind, internal = _primitive(typed.type, location)
+    values = (typed if internal is None else typed.cast(internal)).to_pylist()
     if kind is None:
         return [None if value is None else encode_primitive(value) for value in values]
     if kind is VariantKind.UUID:
@@ -169,8 +173,8 @@ def _join_primitives(typed: Any, location: str) -> list[bytes | None]:
     return [None if value is None else encode_primitive(VariantPrimitive(kind, value)) for value in values]
 
 
-def _primitive(kind: Any, location: str) -> tuple[VariantKind | None, Callable[[Any], Any] | None]:
-    """The variant type of a typed column, and how to get at its internal values; no type where values tell it."""
+def _primitive(kind: pa.DataType, location: str) -> tuple[VariantKind | None, pa.DataType | None]:
+    """The variant type of a typed column, and the type that its internal values are cast to; none where values tell it."""
     types = pa.types
     if types.is_boolean(kind) or types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return None, None
@@ -182,15 +186,15 @@ def _primitive(kind: Any, location: str) -> tuple[VariantKind | None, Callable[[
         wide = VariantKind.DECIMAL4 if kind.precision <= 9 else VariantKind.DECIMAL8
         return wide if kind.precision <= 18 else VariantKind.DECIMAL16, None
     if types.is_date32(kind):
-        return VariantKind.DATE, lambda array: array.cast(pa.int32())
+        return VariantKind.DATE, pa.int32()
     if types.is_time64(kind) and kind.unit == "us":
-        return VariantKind.TIME, lambda array: array.cast(pa.int64())
+        return VariantKind.TIME, pa.int64()
     if types.is_timestamp(kind) and kind.unit in ("us", "ns"):
-        return _TIMESTAMP_KINDS[kind.unit, kind.tz is not None], lambda array: array.cast(pa.int64())
+        return _TIMESTAMP_KINDS[kind.unit, kind.tz is not None], pa.int64()
     raise CorruptFileError(location, f"a variant is shredded as {kind}, which is not a type of variants")
 
 
-def _pair(column: Any, location: str) -> tuple[Any, Any]:
+def _pair(column: pa.Array, location: str) -> tuple[pa.Array | None, pa.Array | None]:
     """Value and typed value of a shredded field or element."""
     column = _storage(column)
     names = [field.name for field in column.type] if pa.types.is_struct(column.type) else []
@@ -201,7 +205,7 @@ def _pair(column: Any, location: str) -> tuple[Any, Any]:
     return _child(column, "value"), _child(column, "typed_value")
 
 
-def _child(column: Any, name: str) -> Any:
+def _child(column: pa.StructArray, name: str) -> pa.Array | None:
     """The child column with the nulls of its parent; None if there is no such child."""
     index = column.type.get_field_index(name)
     if index < 0:
@@ -209,7 +213,7 @@ def _child(column: Any, name: str) -> Any:
     return column.flatten()[index] if column.null_count else column.field(index)
 
 
-def _storage(array: Any) -> Any:
+def _storage(array: pa.Array) -> pa.Array:
     return array.storage if isinstance(array, pa.ExtensionArray) else array
 
 

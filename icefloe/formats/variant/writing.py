@@ -1,10 +1,10 @@
 """Which bytes a Python object becomes as a variant: the smallest type that holds it, names sorted (parquet-format: VariantEncoding)."""
 
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
-from typing import Any
+from typing import Any, NoReturn
 from uuid import UUID
 
 from icefloe.errors import InvalidValueError
@@ -35,7 +35,7 @@ _DECIMALS = {VariantKind.DECIMAL4: (4, 9), VariantKind.DECIMAL8: (8, 18), Varian
 """Bytes and digits of each width of decimals."""
 
 
-def encode(value: Any) -> Variant:
+def encode(value: object) -> Variant:
     """A Python object as a variant; what `decode` returns is accepted, and any mapping, list or tuple of it."""
     leaves_done: list[Any] = [b""]
     containers: list[tuple[Any, Any, Any]] = []
@@ -102,7 +102,7 @@ def encode_array(elements: Sequence[bytes]) -> bytes:
     return b"".join((header, count, _table(offsets, width), *values))
 
 
-def encode_primitive(value: Any) -> bytes:
+def encode_primitive(value: object) -> bytes:
     """A Python object that is neither mapping nor list as a variant value."""
     primitive = to_primitive(value)
     kind, inner = primitive.kind, primitive.value
@@ -134,7 +134,7 @@ def encode_primitive(value: Any) -> bytes:
         raise InvalidValueError(f"{inner!r} is not a variant {kind.name.lower()}: {error}") from error
 
 
-def to_primitive(value: Any) -> VariantPrimitive:
+def to_primitive(value: object) -> VariantPrimitive:
     """The type and internal value that a Python object takes in a variant."""
     match value:
         case VariantPrimitive():
@@ -219,9 +219,9 @@ def _time_micros(value: time) -> int:
     return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
 
 
-def _integer(value: Any, width: int, kind: VariantKind) -> bytes:
+def _integer(value: object, width: int, kind: VariantKind) -> bytes:
     if isinstance(value, bool) or not isinstance(value, int):
-        return _refuse(value, kind)
+        _refuse(value, kind)
     if kind is VariantKind.TIME and not 0 <= value < _DAY_MICROS:
         raise InvalidValueError(f"{value} is not a time of day in microseconds")
     try:
@@ -230,9 +230,9 @@ def _integer(value: Any, width: int, kind: VariantKind) -> bytes:
         raise InvalidValueError(f"{value} does not fit in a variant {kind.name.lower()}") from error
 
 
-def _decimal(value: Any, kind: VariantKind) -> bytes:
+def _decimal(value: object, kind: VariantKind) -> bytes:
     if isinstance(value, bool) or not isinstance(value, Decimal | int):
-        return _refuse(value, kind)
+        _refuse(value, kind)
     width, digits = _DECIMALS[kind]
     unscaled, scale = _unscaled(value)
     if abs(unscaled) >= 10**digits:
@@ -240,9 +240,9 @@ def _decimal(value: Any, kind: VariantKind) -> bytes:
     return bytes((scale,)) + unscaled.to_bytes(width, "little", signed=True)
 
 
-def _string(value: Any) -> bytes:
+def _string(value: object) -> bytes:
     if not isinstance(value, str):
-        return _refuse(value, VariantKind.STRING)
+        _refuse(value, VariantKind.STRING)
     try:
         data = value.encode()
     except UnicodeEncodeError as error:
@@ -252,7 +252,7 @@ def _string(value: Any) -> bytes:
     return bytes((VariantKind.STRING << 2,)) + _length(data) + data
 
 
-def _refuse(value: Any, kind: VariantKind) -> bytes:
+def _refuse(value: object, kind: VariantKind) -> NoReturn:
     raise InvalidValueError(f"{value!r} of type {type(value).__name__} is not a variant {kind.name.lower()}")
 
 
@@ -262,11 +262,11 @@ def _length(data: bytes) -> bytes:
     return len(data).to_bytes(4, "little")
 
 
-def _check_names(item: Mapping[Any, Any]) -> Mapping[str, Any]:
+def _check_names(item: Mapping[object, object]) -> Iterator[str]:
     for name in item:
         if not isinstance(name, str):
             raise InvalidValueError(f"the field name {name!r} of a variant object is not a string")
-    return item
+        yield name
 
 
 def _offsets(values: Iterable[bytes]) -> tuple[list[int], list[bytes]]:
