@@ -151,12 +151,8 @@ class _Layout:
             case types.DecimalType() | types.UUIDType() | types.FixedType():
                 raw, length = _fixed_bytes(column, kind)
                 self.put(op.PUT_FIXED, self.texts.add(raw), marks, optional, length)
-            case types.ListType(_, types.StructType() as element):
-                self.each(column, marks, optional, element, columns)
             case types.ListType():
-                items, offsets = _items(column)
-                values = self.numbers.add(_plain(items).to_numpy())
-                self.put(op.PUT_LONGS, self.numbers.add(offsets), marks, optional, values)
+                self.each(kind, column, marks, optional, columns)
             case types.MapType():
                 self.pairs(kind, column, marks, optional)
             case _:
@@ -172,14 +168,18 @@ class _Layout:
             values = self.numbers.add(items.field(1).to_numpy())
             self.put(op.PUT_PAIRS_LONG, base, marks, optional, keys, values)
 
-    def each(self, column: pa.Array, marks: int, optional: int, element: types.StructType, columns: Lookup) -> None:
+    def each(self, kind: types.ListType, column: pa.ListArray, marks: int, optional: int, columns: Lookup) -> None:
         items, offsets = _items(column)
         self.put(op.PUT_EACH, self.numbers.add(offsets), marks, optional, 0)
         jump = len(self.ops) - 1
         start = len(self.ops)
-        names = {field.field_id: items.field(i) for i, field in enumerate(element.fields)}
-        for child in element.fields:
-            self.field(child, {**columns, **names})
+        element = kind.element_type
+        if isinstance(element, types.StructType):
+            names = {field.field_id: items.field(i) for i, field in enumerate(element.fields)}
+            for child in element.fields:
+                self.field(child, {**columns, **names})
+        else:
+            self.value(element, items, int(not kind.element_required), columns)
         self.put(op.PUT_NEXT, start)
         self.ops[jump] = len(self.ops)
 

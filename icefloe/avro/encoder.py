@@ -180,20 +180,6 @@ def encode(
                             at += length
                     at = _put_long(out, at, 0)
                 pc += 6
-            elif code == op.PUT_LONGS:
-                if is_present:
-                    start = numbers[base + i]
-                    end = numbers[base + i + 1]
-                    if at + 32 + 10 * (end - start) > capacity:
-                        full = True
-                        break
-                    if end > start:
-                        at = _put_long(out, at, end - start)
-                        values = program[pc + 4]
-                        for k in range(start, end):
-                            at = _put_long(out, at, numbers[values + k])
-                    at = _put_long(out, at, 0)
-                pc += 5
             elif code == op.PUT_FIXED:
                 length = program[pc + 4]
                 if is_present:

@@ -41,7 +41,6 @@ PUT_RAW = 7  # bytes, then each
 PUT_IF = 8  # where to go if null
 PUT_PAIRS_LONG = 9  # where keys start, where values start
 PUT_PAIRS_TEXT = 10
-PUT_LONGS = 11  # where values start
 PUT_EACH = 12  # where to go if there are no items
 PUT_NEXT = 13  # where the items' operations start
 

@@ -94,13 +94,6 @@ class _Encode:
         base, length = self.ops[pc + 1], self.ops[pc + 4]
         self.out += self.text[base + self.i * length : base + (self.i + 1) * length]
 
-    def longs(self, pc: int) -> None:
-        start, end = self.span(pc)
-        values = self.ops[pc + 4]
-        if end > start:
-            self.out += zigzag(end - start)
-        self.out += b"".join(map(zigzag, self.numbers[values + start : values + end])) + _LAST
-
     def pairs_of_longs(self, pc: int) -> None:
         start, end = self.span(pc)
         keys, values = self.ops[pc + 4], self.ops[pc + 5]
@@ -125,7 +118,6 @@ _PUTS: dict[int, tuple[Callable[[_Encode, int], None], int]] = {
     op.PUT_FIXED: (_Encode.fixed, 5),
     op.PUT_PAIRS_LONG: (_Encode.pairs_of_longs, 6),
     op.PUT_PAIRS_TEXT: (_Encode.pairs_of_texts, 6),
-    op.PUT_LONGS: (_Encode.longs, 5),
 }
 
 

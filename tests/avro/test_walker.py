@@ -21,6 +21,7 @@ from icefloe.avro import (
     TakePairs,
     TakeRecords,
     TakeSpread,
+    UnknownShape,
     compile_program,
     container as avro_codec,
     container_block,
