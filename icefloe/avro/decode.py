@@ -54,7 +54,7 @@ def decode(container: Container, program: Program, threads: int = 1) -> Decoded:
 
 
 def decode_tree(container: Container, program: Program, root: Branch, empty_rows: int = 0) -> pa.StructArray:
-    """The parts of every row that `compile_rows` chose, as one struct array; so many rows may take no bytes at all."""
+    """The parts of every row that `compile_rows` chose, as one struct array; up to `empty_rows` rows may take no bytes at all."""
     container.check_room(container.rows * _row_bytes(program))
     decoder = _Decoder(container, program, 0, empty_rows)
     decoder.run(_Cells(program, container.rows))
@@ -155,7 +155,7 @@ def _bitmap(valid: Bytes) -> pa.Buffer | None:
 
 
 class _Cells:
-    """The numbers of all rows, by column and row, and marks of those that are there."""
+    """The numbers of all rows, by column and row, and marks of those that are not null."""
 
     def __init__(self, program: Program, rows: int) -> None:
         self.rows = rows
@@ -250,7 +250,7 @@ class _Decoder:
             # The walk starts again with more room for items; an item takes a byte at least, so this ends.
             if room > len(data):
                 raise CorruptFileError(self.container.location, f"row {where}: it has more items than bytes")
-            # So many items there are for certain; room that stays empty takes no memory.
+            # There are certainly that many items; room that stays empty takes no memory.
             self.container.check_room(9 * room)
             room = min(4 * room, len(data) + 1)
             self.stream_room = room
@@ -292,7 +292,7 @@ class _Decoder:
         return _numbers(output.node, *self._marked(output.index), self.container.location)
 
     def _marked(self, index: int) -> tuple[npt.NDArray[np.int32 | np.int64], Bytes]:
-        """Numbers, and which of them are there."""
+        """Numbers, and which of them are not null."""
         if index >= 0:
             rows = slice(self.first_row, self.first_row + self.rows)
             return self.cells.longs[index, rows], self.cells.valid[index, rows]

@@ -1,4 +1,4 @@
-"""The compiled encoder that runs a program over columns and writes Avro rows; the walker's idea, backwards.
+"""The compiled encoder that runs a program over columns and writes Avro rows: the inverse of the walker.
 
 All numbers are in one array, all marks of what is not null in another, all text in a third; operations carry the places
 where their columns start (see `encode.py`). Each operation makes sure that its bytes fit before it writes them.
@@ -55,7 +55,7 @@ def encode(
 ) -> tuple[Int, int, Int]:
     """Write rows from `first` on until `last`, or until `target` is full; returns (rows written, blocks, bytes).
 
-    Each block is noted as (rows, end). A row that did not fit is not counted, nor is anything written of it kept.
+    Each block is noted as (rows, end). A row that did not fit is not counted, and what was written of it is dropped.
     """
     out = np.int64(target.ctypes.data)
     capacity = np.int64(target.shape[0])

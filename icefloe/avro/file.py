@@ -13,7 +13,7 @@ from icefloe.metadata import Limits
 
 _PART_ROWS = 1 << 15
 _PART_BYTES = 1 << 20
-"""About how much of a file is given at once: enough to pay for a call, little enough to stay in memory as columns."""
+"""About how much of a file one part holds: enough to pay for a call, little enough to stay in memory as columns."""
 
 _LIMITS = Limits(metadata_bytes=1 << 32, expansion=1 << 32)
 """Data may be as small as its codec makes it: what a part may take is bounded by its rows and by the size of a block."""
@@ -46,7 +46,7 @@ class AvroFile:
         self.header = self._read_header()
 
     def parts(self, split: tuple[int, int] | None, with_rows: bool) -> Iterator[tuple[int, Container]]:
-        """The blocks that begin in the split, (start, length) in bytes, a few at a time, each time with their first row.
+        """The blocks that begin in the split, (start, length) in bytes, a few at a time, with the number of their first row.
 
         The first rows are right if `with_rows`: rows before the split can only be counted by a walk over the heads of all
         earlier blocks; without them, its sync marker tells where the split's first block begins.
@@ -62,7 +62,7 @@ class AvroFile:
             row += part.rows
 
     def _walk_to(self, start: int) -> tuple[int, int]:
-        """The first block at or behind a byte, and how many rows are before it."""
+        """The first block at or after a byte, and how many rows precede it."""
         at, row = self.header.end, 0
         while at < min(start, self._size):
             rows, _, end = self._block(at, _SMALL_WINDOW)
@@ -126,11 +126,11 @@ class AvroFile:
             raise self._bad(f"the block at byte {at} says that it has {rows} rows and {size} bytes")
         end = at + used + size + SYNC_SIZE
         if end > self._size:
-            raise self._bad(f"the block at byte {at} ends behind the end of the file")
+            raise self._bad(f"the block at byte {at} ends after the end of the file")
         return rows, at + used, end
 
     def _next_block(self, start: int) -> int:
-        """Where the first block at or behind a byte begins: right behind a sync marker."""
+        """Where the first block at or after a byte begins: right after a sync marker."""
         at = start - SYNC_SIZE
         while at + SYNC_SIZE <= self._size:
             chunk = self._at(at, min(_WINDOW, self._size - at))

@@ -7,7 +7,7 @@ and written in less without them. Both give the same results, and either is safe
 from types import ModuleType
 
 PLAIN_BYTES = 1 << 20
-"""So many bytes of rows are read, and as many written, by plain Python: in half the time that numba takes to load."""
+"""How many bytes of rows are read, and how many written, by plain Python: in half the time that numba takes to load."""
 
 plain_left = {"read": PLAIN_BYTES, "write": PLAIN_BYTES}
 """What is left of them in this process."""

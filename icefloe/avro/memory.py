@@ -30,7 +30,7 @@ _WORD = ir.IntType(64)
 
 
 def kernel(function: Function) -> Function:
-    """Compile on the first call, without the interpreter lock; kept on disk where some folder can be written to."""
+    """Compile on the first call, without the interpreter lock; cached on disk where a folder is writable."""
     return _compiled(function, forceinline=False)
 
 

@@ -85,7 +85,7 @@ class AvroUnion(AvroNode):
 
 @dataclass(frozen=True, slots=True)
 class AvroRecursion(AvroNode):
-    """A record inside itself, which no program can follow: the one that is so many records up."""
+    """A record inside itself, which no program can follow; `up` is how many records further out it is defined."""
 
     up: int
 
@@ -165,7 +165,7 @@ def below(node: AvroNode) -> tuple[AvroNode, ...]:
 
 
 def holds_empty_items(node: AvroNode) -> bool:
-    """Whether some list has items that take no bytes, which could be counted for ever."""
+    """Whether some list has items that take no bytes, which could be counted forever."""
     is_empty = isinstance(node, AvroArray) and smallest_size(node.items) == 0
     return is_empty or any(map(holds_empty_items, below(node)))
 

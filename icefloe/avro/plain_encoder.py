@@ -70,8 +70,8 @@ class _Encode:
         return pc + 2
 
     def span(self, pc: int) -> tuple[int, int]:
-        place = self.ops[pc + 1] + self.i
-        return self.numbers[place], self.numbers[place + 1]
+        index = self.ops[pc + 1] + self.i
+        return self.numbers[index], self.numbers[index + 1]
 
     def put_text(self, start: int, end: int) -> None:
         self.out += zigzag(end - start)
@@ -97,14 +97,14 @@ class _Encode:
     def pairs_of_longs(self, pc: int) -> None:
         start, end = self.span(pc)
         keys, values = self.ops[pc + 4], self.ops[pc + 5]
-        numbers = (self.numbers[place + k] for k in range(start, end) for place in (keys, values))
+        numbers = (self.numbers[column + k] for k in range(start, end) for column in (keys, values))
         self.out += _sized(end - start, b"".join(map(zigzag, numbers)))
 
     def pairs_of_texts(self, pc: int) -> None:
         start, end = self.span(pc)
         keys, values = self.ops[pc + 4], self.ops[pc + 5]
-        places = self.numbers[values + start : values + end + 1]
-        texts = (self.text[first:last] for first, last in pairwise(places))
+        bounds = self.numbers[values + start : values + end + 1]
+        texts = (self.text[first:last] for first, last in pairwise(bounds))
         pairs = zip(self.numbers[keys + start : keys + end], texts, strict=True)
         self.out += _sized(end - start, b"".join(zigzag(key) + zigzag(len(text)) + text for key, text in pairs))
 
@@ -137,11 +137,11 @@ def encode(
     out = state.out
     noted = done = block_start = block_row = 0
     for row in range(first, last):
-        kept = len(out)
+        row_start = len(out)
         state.run(row)
         is_block = len(out) - block_start >= block_bytes
         if len(out) > len(target) or (is_block and noted == len(blocks)):
-            del out[kept:]
+            del out[row_start:]
             break
         done += 1
         if is_block:

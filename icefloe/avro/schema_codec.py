@@ -1,4 +1,4 @@
-"""What the Avro schema of a file says, as nodes, whoever wrote it.
+"""What the Avro schema of a file says, as nodes, for files of any writer.
 
 Unions may have null in either order, times may be in milliseconds, UUIDs may be strings and decimals may be bytes.
 """

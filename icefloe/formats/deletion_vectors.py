@@ -1,4 +1,4 @@
-"""Which rows of a data file are gone: a set of 64-bit positions (spec: Deletion Vectors)."""
+"""Which rows of a data file are deleted: a set of 64-bit positions (spec: Deletion Vectors)."""
 
 from array import array
 from collections.abc import Iterable, Iterator
@@ -84,7 +84,7 @@ class DeletionVector:
         return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
     def mask(self, start: int, stop: int) -> npt.NDArray[np.bool_]:
-        """For each row from `start` up to but not including `stop`, whether it is gone."""
+        """For each row from `start` up to but not including `stop`, whether it is deleted."""
         if not 0 <= start <= stop:
             raise InvalidValueError(f"rows {start} to {stop} are not a range of rows")
         mask = np.zeros(stop - start, np.bool_)
@@ -97,7 +97,7 @@ class DeletionVector:
         return mask
 
     def check_rows(self, row_count: int) -> None:
-        """Fail if a position is not a row of a file with so many rows."""
+        """Fail if a position is not a row of a file with `row_count` rows."""
         if self.highest is not None and self.highest >= row_count:
             raise InvalidValueError(f"position {self.highest} is deleted in a file of {row_count} rows")
 
@@ -119,14 +119,12 @@ def _as_numpy(positions: Positions) -> npt.NDArray[Any]:
     elif isinstance(positions, Iterable):
         numbers = _from_iterable(positions)
     else:
-        raise InvalidValueError(
-            f"positions are given as {type(positions).__name__}; an array or iterable of ints is wanted"
-        )
+        raise InvalidValueError(f"positions are {type(positions).__name__}; an array or iterable of ints is expected")
     if not numbers.size:
         return np.empty(0, np.int64)
     if numbers.dtype.kind not in "iu" or numbers.ndim != 1:
         raise InvalidValueError(
-            f"positions are a {numbers.ndim}-dimensional array of {numbers.dtype}; a row of ints is wanted"
+            f"positions are a {numbers.ndim}-dimensional array of {numbers.dtype}; a one-dimensional array of ints is expected"
         )
     return numbers
 

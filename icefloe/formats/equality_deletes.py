@@ -1,6 +1,6 @@
-"""Equality delete files: key columns whose values say which rows are gone (spec: Equality Delete Files).
+"""Equality delete files: key columns whose values say which rows are deleted (spec: Equality Delete Files).
 
-Columns are told by field id, and null equals null.
+Columns are matched by field id, and null equals null.
 """
 
 from collections.abc import Iterable, Mapping

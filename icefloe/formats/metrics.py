@@ -29,7 +29,7 @@ class Metrics:
 
 @dataclass(frozen=True, slots=True)
 class MetricsMode:
-    """How much is kept of a column: counts or nothing, and bounds cut to `width` (None: whole) or none."""
+    """How much is stored of a column: counts or nothing, and bounds cut to `width` (None: whole) or none."""
 
     counts: bool
     bounds: bool
@@ -58,7 +58,8 @@ def metrics_modes(
     schema: Schema, properties: Mapping[str, str], sort_order: SortOrder = UNSORTED
 ) -> dict[int, MetricsMode]:
     """The mode of every primitive and variant column, by field id."""
-    eligible = [each.field_id for each in _breadth_first(schema.fields) if _has_metrics(each.field_type)]
+    kinds = types.PrimitiveType | types.VariantType
+    eligible = [column.field_id for column in _breadth_first(schema.fields) if isinstance(column.field_type, kinds)]
     if props.METRICS_DEFAULT_MODE.key in properties:
         default = parse_mode(props.METRICS_DEFAULT_MODE.of(properties), props.METRICS_DEFAULT_MODE.key)
         modes = dict.fromkeys(eligible, default)
@@ -66,9 +67,10 @@ def metrics_modes(
         limit = props.METRICS_MAX_INFERRED_COLUMNS.of(properties)
         default = DEFAULT_MODE if len(schema.fields_by_id) <= limit else NO_METRICS
         modes = dict.fromkeys(eligible, default) | dict.fromkeys(eligible[:limit], DEFAULT_MODE)
-    for each in sort_order.fields:
-        if each.transform.preserves_order and each.source_id in modes and not modes[each.source_id].bounds:
-            modes[each.source_id] = DEFAULT_MODE
+    for key_field in sort_order.fields:
+        source = key_field.source_id
+        if key_field.transform.preserves_order and source in modes and not modes[source].bounds:
+            modes[source] = DEFAULT_MODE
     for key, text in properties.items():
         if key.startswith(props.METRICS_COLUMN_PREFIX):
             mode = parse_mode(text, key)
@@ -94,23 +96,19 @@ def leaves(schema: Schema) -> list[tuple[types.NestedField, tuple[int, ...]]]:
 def _leaves(
     fields: tuple[types.NestedField, ...], path: tuple[int, ...]
 ) -> Iterator[tuple[types.NestedField, tuple[int, ...]]]:
-    for position, each in enumerate(fields):
-        match each.field_type:
+    for position, column in enumerate(fields):
+        match column.field_type:
             case types.StructType():
-                yield from _leaves(each.field_type.fields, (*path, position))
+                yield from _leaves(column.field_type.fields, (*path, position))
             case types.ListType() | types.MapType():
                 continue
             case _:
-                yield each, (*path, position)
-
-
-def _has_metrics(kind: types.IcebergType) -> bool:
-    return isinstance(kind, types.PrimitiveType | types.VariantType)
+                yield column, (*path, position)
 
 
 def _breadth_first(fields: tuple[types.NestedField, ...]) -> Iterator[types.NestedField]:
     """The fields of a struct, then those nested in each: the order in which Java counts to its limit."""
     yield from fields
-    for each in fields:
-        if isinstance(each.field_type, types.NestedType):
-            yield from _breadth_first(each.field_type.fields)
+    for column in fields:
+        if isinstance(column.field_type, types.NestedType):
+            yield from _breadth_first(column.field_type.fields)

@@ -65,7 +65,7 @@ def write_bitmap(bitmap: FrozenBitMap) -> bytes:
     data = optimised.serialize()
     layout = _read_layout(data, 0, "a bitmap in memory")
     # A run container that is not smaller than the array stays one here if it was built from ranges; Java compares
-    # the sizes of array and runs anew for each vector that it collects row by row.
+    # the sizes of array and runs again for each vector that it collects row by row.
     runs = layout.kinds == _RUN
     if np.any(runs & (layout.sizes >= _size_without_runs(layout.cardinalities))):
         return _rebuild(data, layout)

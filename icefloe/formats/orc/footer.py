@@ -69,7 +69,7 @@ def parse_tail(serialized: bytes, location: str) -> OrcTail:
 
 
 class TailFile(io.RawIOBase):
-    """A file of so many bytes that ends in `tail`; what is before comes from another file, or is not asked for."""
+    """A file of `size` bytes that ends in `tail`; what is before comes from another file, or is not asked for."""
 
     def __init__(self, tail: bytes, size: int, source: Source | None = None) -> None:
         self._tail = tail
@@ -111,8 +111,8 @@ class TailFile(io.RawIOBase):
 def with_metadata(tail: bytes, metadata: Mapping[str, str]) -> bytes:
     """The end of an ORC file with entries added to its footer.
 
-    Serialized messages put one behind the other are one message with the fields of both, so that nothing that is there
-    has to be read or compressed anew: the entries come as one more piece of the footer, stored as it is.
+    Serialized messages put one behind the other are one message with the fields of both, so that nothing of the footer
+    has to be read or compressed again: the entries come as one more piece of the footer, stored as it is.
     """
     script = tail[-1 - tail[-1] : -1]
     about = dict(fields_of(script))
@@ -133,10 +133,10 @@ def with_footer(source: Source, tail: OrcTail, footer: bytes) -> TailFile:
     source.seek(size - 1 - script_length)
     script = bytes(source.read(script_length))
     stored = _stored(footer, tail.postscript)
-    kept = size - 1 - script_length - tail.postscript[_POSTSCRIPT_FOOTER_LENGTH]
+    end_of_rows = size - 1 - script_length - tail.postscript[_POSTSCRIPT_FOOTER_LENGTH]
     script = _with_footer_length(script, len(stored))
     end = b"".join((stored, script, bytes([len(script)])))
-    return TailFile(end, kept + len(end), source)
+    return TailFile(end, end_of_rows + len(end), source)
 
 
 def _stored(data: bytes, postscript: Mapping[int, FieldValue]) -> bytes:

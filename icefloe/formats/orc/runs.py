@@ -85,7 +85,7 @@ def _patched(data: bytes, at: int, count: int, width: int) -> tuple[Numbers, int
 
 
 def _packed(data: bytes, at: int, count: int, width: int) -> tuple[Numbers, int]:
-    """Numbers of so many bits each, most significant first, up to a whole byte."""
+    """Numbers of `width` bits each, most significant first, up to a whole byte."""
     length = (count * width + 7) // 8
     bits = np.unpackbits(np.frombuffer(_take(data, at, length), np.uint8))[: count * width].reshape(count, width)
     weights = np.uint64(1) << np.arange(width - 1, -1, -1, dtype=np.uint64)

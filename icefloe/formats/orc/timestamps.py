@@ -71,7 +71,7 @@ class FarTimestamps:
         self.file = orc.ORCFile(with_footer(source, tail, self._footer()))
 
     def ticks(self, stripe: int, seconds: pa.Int64Array, type_number: int, per_second: int) -> pa.Int64Array:
-        """An int64 array of so many ticks per second since 1970, from what was read as the seconds of a column."""
+        """An int64 array of ticks since 1970, of which there are `per_second` in a second, from what was read as the seconds of a column."""
         stored = self._stream(stripe, type_number)
         valid = np.asarray(seconds.is_valid())
         nanos = decode_unsigned(stored[0], stored[1])

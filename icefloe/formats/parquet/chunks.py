@@ -63,7 +63,7 @@ class ParquetChunksWriter:
         self._metadata.update(metadata)
 
     def write_table(self, table: pa.Table, row_group_size: int) -> None:
-        """Write rows as row groups of so many of them."""
+        """Write rows as row groups of that size."""
         for start in range(0, table.num_rows, row_group_size):
             self._write_group(table.slice(start, row_group_size))
 

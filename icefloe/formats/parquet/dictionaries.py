@@ -33,7 +33,7 @@ def dictionary_columns(rows: pa.Table, properties: Mapping[str, str]) -> list[st
 
 
 def _asked(properties: Mapping[str, str]) -> dict[str, bool]:
-    """What the table's properties say, by the name of the column; the column may be gone since (Java leaves it at that too)."""
+    """What the table's properties say, by column name; the column may have been dropped since (which Java ignores too)."""
     prefix = props.PARQUET_DICTIONARY_COLUMN_PREFIX
     return {
         key.removeprefix(prefix): props.property_as_bool(properties, key, True)

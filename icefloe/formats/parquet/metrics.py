@@ -1,4 +1,4 @@
-"""The statistics of a Parquet file from its footer alone, whoever wrote it, and which of its row groups they rule out."""
+"""The statistics of a Parquet file from its footer alone, for files of any writer, and which of its row groups they rule out."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ def parquet_metrics(
 ) -> Metrics:
     """Metrics of the columns of `schema`, by the field ids in the file, or in `file_schema` when the file has none.
 
-    `seen` are counts by whoever saw the values: a footer does not tell how many are NaN, nor how many shapes are null.
+    `seen` are counts from the writer, who saw the values: a footer does not tell how many are NaN, nor how many shapes are null.
     """
     file_schema = file_schema or file_schema_from_arrow(footer.schema.to_arrow_schema())
     return _metrics(footer, _groups(footer), schema, modes, seen or Metrics(footer.num_rows), file_schema)

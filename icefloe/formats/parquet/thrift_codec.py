@@ -77,7 +77,7 @@ class ThriftReader:
         return (value >> 1) ^ -(value & 1)
 
     def fields(self) -> Iterator[tuple[int, int]]:
-        """The field number and type of each field of a struct; whoever asks must read or skip its value."""
+        """The field number and type of each field of a struct; the caller must read or skip its value."""
         field = 0
         while (header := self.byte()) != 0:
             field = field + (header >> 4) if header >> 4 else self.integer()
@@ -127,7 +127,7 @@ class ThriftReader:
             return ThriftList(inner, [self._value(inner, in_list=True) for _ in range(count)])
         if kind in _INTEGERS:
             return self.integer()
-        # The rest is kept as its bytes.
+        # The rest stays as bytes.
         start = self.at
         self.skip(kind, in_list)
         return self._data[start : self.at]

@@ -23,7 +23,7 @@ _MAX_DIGITS = 38
 
 
 def parse_json(text: str | bytes) -> Variant:
-    """The variant that a JSON text stands for; a name given twice in one object is an error."""
+    """The variant that a JSON text stands for; a name that occurs twice in one object is an error."""
     try:
         document = text.decode() if isinstance(text, bytes) else text
         return encode(_DECODER.decode(document))
@@ -132,7 +132,7 @@ def _unique_names(pairs: list[tuple[str, object]]) -> dict[str, object]:
     fields = dict(pairs)
     if len(fields) != len(pairs):
         repeated = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise ValueError(f"the name {repeated!r} stands twice in one object")
+        raise ValueError(f"the name {repeated!r} occurs twice in one object")
     return fields
 
 

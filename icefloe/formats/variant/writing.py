@@ -81,7 +81,7 @@ def encode_dictionary(names: Iterable[str]) -> tuple[bytes, dict[str, int]]:
 
 
 def encode_object(fields: Mapping[str, bytes], ids: Mapping[str, int]) -> bytes:
-    """An object of these fields, given as values already encoded; every name must have an id in the dictionary."""
+    """An object of these fields, whose values are already encoded; every name must have an id in the dictionary."""
     names = sorted(fields, key=str.encode)
     field_ids = [ids[name] for name in names]
     offsets, values = _offsets(fields[name] for name in names)
@@ -93,7 +93,7 @@ def encode_object(fields: Mapping[str, bytes], ids: Mapping[str, int]) -> bytes:
 
 
 def encode_array(elements: Sequence[bytes]) -> bytes:
-    """An array of these elements, given as values already encoded."""
+    """An array of these elements, which are already encoded."""
     offsets, values = _offsets(elements)
     width = _width(offsets[-1])
     is_large = len(values) > _MAX_SMALL_COUNT
