@@ -4,8 +4,8 @@ Each part of the predicate is asked of the partition values and of the statistic
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from functools import reduce
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 
 import numpy as np
 import pyarrow as pa
@@ -33,16 +33,16 @@ FilterInput = ex.Expression | str | bool
 Leaf = Callable[[ex.Expression, ManifestColumns], Mask]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RowFilter:
-    """A predicate on the rows of a table, bound to its schema."""
+    """A predicate on the rows of a table, bound to its schema. Not slotted, for what is computed once."""
 
     metadata: TableMetadata
     bound: ex.Expression
-    _replaced: ReplacedColumns = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_replaced", ReplacedColumns(self.metadata, self._schema))
+    @cached_property
+    def _replaced(self) -> ReplacedColumns:
+        return ReplacedColumns(self.metadata, self._schema)
 
     @staticmethod
     def of(predicate: FilterInput, metadata: TableMetadata, *, case_sensitive: bool = True) -> "RowFilter":

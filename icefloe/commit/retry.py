@@ -10,19 +10,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from icefloe import properties as props
+from icefloe import errors, properties as props
 from icefloe.commit.change import Prepared, PreparedChanges, Workbench
 from icefloe.commit.committer import Committer, TableState, check_committed, check_same_table
-from icefloe.errors import (
-    CommitFailed,
-    CommitStateUnknown,
-    IcefloeError,
-    InvalidInputError,
-    InvalidPropertyError,
-    LocationNotFoundError,
-    StaleBaseError,
-    StateError,
-)
 from icefloe.metadata import TableMetadata, apply_all, summary as totals, updates as up
 
 
@@ -100,7 +90,7 @@ class Backoff:
         """What a table says, or the defaults if another writer stored nonsense: that must not end all commits to it."""
         try:
             return Backoff(*(setting.of(properties) for setting in settings))
-        except InvalidPropertyError:
+        except errors.InvalidPropertyError:
             return Backoff.of({}, settings)
 
     def wait_ms(self, attempt: int, jitter: float) -> float:
@@ -140,10 +130,10 @@ class CommitLoop:
         attempt = _Attempt(1, base, self._changes.combined())
         while True:
             ended = self._once(attempt)
-            if not isinstance(ended, CommitFailed):
+            if not isinstance(ended, errors.CommitFailed):
                 return ended
             # To be behind at first is no lost race: nothing was sent, and there is nothing to wait for.
-            is_behind = attempt.number == 1 and isinstance(ended, StaleBaseError)
+            is_behind = attempt.number == 1 and isinstance(ended, errors.StaleBaseError)
             if not is_behind:
                 lost += 1
                 waited = self._timing.clock_ms() - started
@@ -154,32 +144,32 @@ class CommitLoop:
                 # Another attempt may read what this one wrote.
                 self._bench.settle()
                 state = self._load(base)
-            except IcefloeError as error:
+            except errors.IcefloeError as error:
                 return self._rejected(attempt, error)
             if not is_behind and self._holds(state, attempt.updates):
                 return self._committed(state, attempt)
             self._bench.attempt += 1
             attempt = _Attempt(attempt.number + 1, state)
 
-    def _once(self, attempt: _Attempt) -> Outcome | CommitFailed:
+    def _once(self, attempt: _Attempt) -> Outcome | errors.CommitFailed:
         """One attempt: the changes prepared, unless they are already, and sent."""
         state = attempt.state
         try:
             if attempt.prepared is None:
                 attempt.prepared = self._changes.on(state.metadata).combined()
-        except LocationNotFoundError as error:
+        except errors.LocationNotFoundError as error:
             # Others may have deleted what this state names, after they had made another one.
             return self._again(attempt, error) or self._rejected(attempt, error)
-        except IcefloeError as error:
+        except errors.IcefloeError as error:
             return self._rejected(attempt, error)
         if not attempt.updates:
             return Committed(state, (), attempt.number, state)
         try:
             done = self._committer.commit(state, attempt.prepared, self._bench.settle)
             return self._committed(check_committed(done, attempt.updates, self._committer.name), attempt)
-        except CommitFailed as error:
+        except errors.CommitFailed as error:
             return error
-        except (InvalidInputError, StateError) as error:
+        except (errors.InvalidInputError, errors.StateError) as error:
             # What is wrong on newer metadata may be right when it is prepared on that.
             return self._again(attempt, error) or self._rejected(attempt, error, attempt.updates)
         except Exception as error:  # noqa: BLE001 - whatever cannot be classified is unknown, and looked into below
@@ -194,7 +184,7 @@ class CommitLoop:
         check_same_table(base.metadata, state.metadata, self._committer.name)
         return state
 
-    def _again(self, attempt: _Attempt, error: IcefloeError) -> CommitFailed | None:
+    def _again(self, attempt: _Attempt, error: errors.IcefloeError) -> errors.CommitFailed | None:
         """The error as one of a lost race, if the table is not what was prepared on any more."""
         try:
             location = self._load(attempt.state).metadata_location
@@ -202,7 +192,7 @@ class CommitLoop:
             return None
         if location is None or location == attempt.state.metadata_location:
             return None
-        failed = CommitFailed(f"{self._committer.name} has changed since the commit was prepared: {error}")
+        failed = errors.CommitFailed(f"{self._committer.name} has changed since the commit was prepared: {error}")
         failed.__cause__ = error
         return failed
 
@@ -232,7 +222,7 @@ class CommitLoop:
             return any(_is_in_history(snapshot_id, metadata) for snapshot_id in snapshot_ids)
         try:
             return bool(updates) and apply_all(metadata, updates, metadata.last_updated_ms) is metadata
-        except IcefloeError:
+        except errors.IcefloeError:
             return False
 
     def _committed(self, state: TableState, attempt: _Attempt) -> Committed:
@@ -274,9 +264,9 @@ def result_of(outcome: Outcome, name: str) -> Committed:
             return outcome
         case Rejected(error):
             raise error
-        case Unknown(CommitStateUnknown() as error):
+        case Unknown(errors.CommitStateUnknown() as error):
             raise error
         case Unknown(error):
-            raise CommitStateUnknown(
+            raise errors.CommitStateUnknown(
                 f"whether the commit to {name} happened is not known: {error}; its files are kept, look at the table"
             ) from error

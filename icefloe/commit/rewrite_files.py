@@ -9,17 +9,7 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow.compute as pc
 
-from icefloe.commit import conflicts, vectors
-from icefloe.commit.added import (
-    FilesInput,
-    check_not_live,
-    check_still_taken,
-    fitted,
-    group_files,
-    vector_mask,
-    vectors_of,
-    with_sequence_number,
-)
+from icefloe.commit import added as new_files, conflicts, vectors
 from icefloe.commit.named_files import NamedDeletes, NamedFiles, NamedInput, locate
 from icefloe.commit.new_manifests import NewManifests, merge_manifests, remove_files, write_added
 from icefloe.commit.parent import Parent
@@ -44,9 +34,9 @@ class RewriteFiles:
         planned: conflicts.Planned,
         *,
         remove: NamedInput = (),
-        add: FilesInput = (),
+        add: new_files.FilesInput = (),
         remove_deletes: NamedInput = (),
-        add_deletes: FilesInput = (),
+        add_deletes: new_files.FilesInput = (),
         deletes_sequence_number: int | None = None,
         check_duplicates: bool = True,
     ) -> None:
@@ -54,11 +44,11 @@ class RewriteFiles:
         self._remove_deletes = NamedDeletes.of(remove_deletes, metadata)
         self._planned = planned
         self._check_duplicates = check_duplicates
-        self._data = group_files(add, metadata, ManifestContent.DATA)
-        deletes = group_files(add_deletes, metadata, ManifestContent.DELETES)
-        self._deletes = tuple(with_sequence_number(group, deletes_sequence_number) for group in deletes)
+        self._data = new_files.group_files(add, metadata, ManifestContent.DATA)
+        deletes = new_files.group_files(add_deletes, metadata, ManifestContent.DELETES)
+        self._deletes = tuple(new_files.with_sequence_number(group, deletes_sequence_number) for group in deletes)
         self.added = (*self._data, *self._deletes)
-        vector_groups = map(vectors_of, self._deletes)
+        vector_groups = map(new_files.vectors_of, self._deletes)
         self._vectors = [columns for columns in vector_groups if len(columns)]
         if not len(self._remove) and not len(self._remove_deletes):
             raise InvalidInputError("a rewrite names no file to replace")
@@ -69,7 +59,7 @@ class RewriteFiles:
 
     def apply(self, parent: Parent) -> Delta:
         """The manifests with the new files in place of the old ones."""
-        check_still_taken(parent.metadata, self._deletes)
+        new_files.check_still_taken(parent.metadata, self._deletes)
         data = remove_files(parent, ManifestContent.DATA, self._remove.may_be_in, self._remove.mask)
         self._remove.check_removed(data.removed, "data file")
         since = conflicts.Since(parent, self._planned)
@@ -79,12 +69,12 @@ class RewriteFiles:
         conflicts.check_no_new_deletes_for(since, data.removed, parent.metadata, ignore_equality=reaches)
         deletes = self._remaining_deletes(parent, data)
         self._check_rows(parent, data)
-        added = fitted(parent.metadata, self._data)
+        added = new_files.fitted(parent.metadata, self._data)
         if self._check_duplicates:
-            check_not_live(parent, added)
+            new_files.check_not_live(parent, added)
         self._check_vectors(parent, deletes)
-        carrying = tuple(with_sequence_number(group, number) for group in added)
-        added_deletes = fitted(parent.metadata, self._deletes)
+        carrying = tuple(new_files.with_sequence_number(group, number) for group in added)
+        added_deletes = new_files.fitted(parent.metadata, self._deletes)
         new = write_added(parent, (self, number), (*carrying, *added_deletes))
         manifests = merge_manifests(parent, new, data, deletes)
         return Delta(Operation.REPLACE, manifests, [group.columns for group in (*added, *added_deletes)])
@@ -129,7 +119,7 @@ class RewriteFiles:
             if scope.may_be_in(manifest):
                 columns = parent.read(manifest, WITHOUT_METRICS)
                 columns = columns.filter(columns.is_live)
-                is_vector = as_mask(vector_mask(columns))
+                is_vector = as_mask(new_files.vector_mask(columns))
                 ours = is_vector & removed.mask(columns, "referenced_data_file")
                 deleted += int(np.sum(columns.column("record_count").to_numpy(zero_copy_only=False)[ours]))
                 is_exact &= not (scope.might(columns) & ~is_vector).any()

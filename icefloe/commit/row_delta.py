@@ -10,31 +10,8 @@ from dataclasses import replace
 
 import pyarrow.compute as pc
 
-from icefloe.commit import conflicts, vectors as dv
-from icefloe.commit.added import (
-    FileGroup,
-    FilesInput,
-    check_distinct,
-    check_not_live,
-    check_still_taken,
-    fitted,
-    group_files,
-    vectors_of,
-    without_vectors,
-)
+from icefloe.commit import added as new_files, conflicts, named_files as named, vectors as dv
 from icefloe.commit.change import Workbench
-from icefloe.commit.named_files import (
-    BlobKey,
-    LocatedFile,
-    NamedDeletes,
-    NamedFiles,
-    NamedInput,
-    blob_key,
-    blob_keys,
-    blob_mask,
-    check_types,
-    locate,
-)
 from icefloe.commit.new_manifests import NewManifests, merge_manifests, remove_files, write_added
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import Mask, PartitionSet, normal_paths
@@ -60,24 +37,24 @@ class RowDelta:
         metadata: TableMetadata,
         planned: conflicts.Planned | None,
         *,
-        add: FilesInput = (),
-        deletes: FilesInput = (),
+        add: new_files.FilesInput = (),
+        deletes: new_files.FilesInput = (),
         vectors: Mapping[str, DeletionVector | Positions] | None = None,
-        remove: NamedInput = (),
-        remove_deletes: NamedInput = (),
+        remove: named.NamedInput = (),
+        remove_deletes: named.NamedInput = (),
         referenced: Sequence[str] = (),
         check_duplicates: bool = True,
     ) -> None:
-        self._data = group_files(add, metadata, ManifestContent.DATA)
-        self._deletes = group_files(deletes, metadata, ManifestContent.DELETES)
-        check_distinct((*self._data, *self._deletes))
+        self._data = new_files.group_files(add, metadata, ManifestContent.DATA)
+        self._deletes = new_files.group_files(deletes, metadata, ManifestContent.DELETES)
+        new_files.check_distinct((*self._data, *self._deletes))
         self._vectors = _by_identity(vectors or {})
         if self._vectors:
             require(metadata.format_version, Feature.DELETION_VECTORS, "deleting rows by position without delete files")
         self._stored = _stored_vectors(self._deletes)
-        self._files = tuple(map(without_vectors, self._deletes))
-        self._remove = NamedFiles.of(remove, metadata)
-        self._remove_deletes = NamedDeletes.of(remove_deletes, metadata)
+        self._files = tuple(map(new_files.without_vectors, self._deletes))
+        self._remove = named.NamedFiles.of(remove, metadata)
+        self._remove_deletes = named.NamedDeletes.of(remove_deletes, metadata)
         self._planned = planned
         self._read = conflicts.rows_read(planned, metadata)
         self._check_duplicates = check_duplicates
@@ -91,7 +68,7 @@ class RowDelta:
             raise InvalidInputError("rows of files are deleted, but the snapshot that this was planned on is not given")
 
     @property
-    def added(self) -> Sequence[FileGroup]:
+    def added(self) -> Sequence[new_files.FileGroup]:
         """The files that come."""
         return (*self._data, *self._files)
 
@@ -99,23 +76,23 @@ class RowDelta:
         """The manifests with what comes, and without what goes."""
         if self._is_outdated(parent.metadata):
             return parent.bench.remember(("by vectors", self), lambda: self._by_vectors(parent.bench)).apply(parent)
-        check_still_taken(parent.metadata, self._deletes)
+        new_files.check_still_taken(parent.metadata, self._deletes)
         data = remove_files(parent, ManifestContent.DATA, self._remove.may_be_in, self._remove.mask)
         self._remove.check_removed(data.removed, "data file")
         self._check_own_references()
-        located = locate(parent, self._referenced, self._partitions(), [group.columns for group in self._data])
-        check_types(parent, self._anywhere)
+        located = named.locate(parent, self._referenced, self._partitions(), [group.columns for group in self._data])
+        named.check_types(parent, self._anywhere)
         self._check_conflicts(parent, located, data)
         new_vectors, superseded = self._new_vectors(parent, located)
-        files = fitted(parent.metadata, self.added)
+        files = new_files.fitted(parent.metadata, self.added)
         if self._check_duplicates:
-            check_not_live(parent, files)
+            new_files.check_not_live(parent, files)
         deletes = self._remaining_deletes(parent, data, superseded)
         added = [group.columns for group in (*files, *new_vectors) if len(group.columns)]
         if not added and not data.removed and not deletes.removed:
             return None
         new = write_added(parent, (self, "files"), files)
-        blobs = tuple(key for group in new_vectors for key in blob_keys(group.columns))
+        blobs = tuple(key for group in new_vectors for key in named.blob_keys(group.columns))
         new += write_added(parent, (self, "vectors", blobs), new_vectors)
         dv.check_one_for_each(parent, deletes.manifests, [group.columns for group in new_vectors])
         adds_deletes = any(len(group.columns) for group in (*self._files, *new_vectors))
@@ -152,7 +129,7 @@ class RowDelta:
         if both:
             raise ValidationError(f"data file {both[0]!r} is removed, and rows of it are deleted, in one commit")
 
-    def _check_conflicts(self, parent: Parent, located: Mapping[str, LocatedFile], data: NewManifests) -> None:
+    def _check_conflicts(self, parent: Parent, located: Mapping[str, named.LocatedFile], data: NewManifests) -> None:
         if self._planned is None:
             return
         since = conflicts.Since(parent, self._planned)
@@ -180,11 +157,15 @@ class RowDelta:
 
     def _partitions(self) -> PartitionSet | None:
         """Where the referenced data files are, if every one of them comes with its partition."""
-        return PartitionSet.of(map(vectors_of, self._deletes)) if self._stored.keys() == self._referenced else None
+        return (
+            PartitionSet.of(map(new_files.vectors_of, self._deletes))
+            if self._stored.keys() == self._referenced
+            else None
+        )
 
     def _new_vectors(
-        self, parent: Parent, located: Mapping[str, LocatedFile]
-    ) -> tuple[tuple[FileGroup, ...], frozenset[BlobKey]]:
+        self, parent: Parent, located: Mapping[str, named.LocatedFile]
+    ) -> tuple[tuple[new_files.FileGroup, ...], frozenset[named.BlobKey]]:
         """The vectors to add, and the deletes that they supersede."""
         paths = {*self._stored, *self._vectors}
         if not paths:
@@ -200,21 +181,23 @@ class RowDelta:
         plan = dv.merge_with_live(parent, stored, self._vectors, files, now, others, seen)
         superseded = [now.vectors[path] for path in paths if path in now.vectors]
         superseded += [entry for path in paths for entry in now.of_one_file.get(path, ())]
-        merged = frozenset(blob_key(entry.data_file) for entry in (*superseded, *now.shared))
+        merged = frozenset(named.blob_key(entry.data_file) for entry in (*superseded, *now.shared))
         written = parent.bench.remember(
             ("vectors", self, merged), lambda: dv.write_vectors(parent, plan.written, files)
         )
-        groups = group_files((*plan.unchanged, *written), parent.metadata, ManifestContent.DELETES)
-        return groups, frozenset(blob_key(entry.data_file) for entry in superseded)
+        groups = new_files.group_files((*plan.unchanged, *written), parent.metadata, ManifestContent.DELETES)
+        return groups, frozenset(named.blob_key(entry.data_file) for entry in superseded)
 
-    def _remaining_deletes(self, parent: Parent, data: NewManifests, superseded: frozenset[BlobKey]) -> NewManifests:
+    def _remaining_deletes(
+        self, parent: Parent, data: NewManifests, superseded: frozenset[named.BlobKey]
+    ) -> NewManifests:
         if not data.removed and not superseded and not len(self._remove_deletes):
             return NewManifests(parent.manifests(ManifestContent.DELETES))
-        removed = NamedFiles.of(data.removed, parent.metadata)
+        removed = named.NamedFiles.of(data.removed, parent.metadata)
 
         def choose(files: ManifestColumns) -> Mask:
             chosen = self._remove_deletes.mask(files) | removed.mask(files, "referenced_data_file")
-            return chosen | blob_mask(files, superseded)
+            return chosen | named.blob_mask(files, superseded)
 
         deletes = remove_files(parent, ManifestContent.DELETES, lambda _: True, choose)
         self._remove_deletes.check_removed(deletes.removed)
@@ -239,26 +222,26 @@ def _by_identity(vectors: Mapping[str, DeletionVector | Positions]) -> dict[str,
     return by_identity
 
 
-def _stored_vectors(groups: Sequence[FileGroup]) -> dict[str, list[DataFile]]:
+def _stored_vectors(groups: Sequence[new_files.FileGroup]) -> dict[str, list[DataFile]]:
     """The vectors that are written already, by data file."""
     stored: dict[str, list[DataFile]] = {}
     for group in groups:
-        for file in vectors_of(group).files():
+        for file in new_files.vectors_of(group).files():
             if file.referenced_data_file is None:
                 raise InvalidInputError(f"deletion vector {file.file_path!r} does not say of which data file it is")
             stored.setdefault(identity(file.referenced_data_file), []).append(file)
     return stored
 
 
-def _referenced_by(groups: Sequence[FileGroup]) -> set[str]:
+def _referenced_by(groups: Sequence[new_files.FileGroup]) -> set[str]:
     return {*normal_paths((g.columns for g in groups), "referenced_data_file").to_pylist()} - {None}
 
 
-def _unreferenced(groups: Sequence[FileGroup]) -> tuple[ManifestColumns, ...]:
+def _unreferenced(groups: Sequence[new_files.FileGroup]) -> tuple[ManifestColumns, ...]:
     about = (group.columns.filter(dv.position_mask(group.columns)) for group in groups)
     unsaid = (columns.filter(pc.is_null(columns.column("referenced_data_file"))) for columns in about)
     return tuple(columns for columns in unsaid if len(columns))
 
 
-def _has_positions(group: FileGroup) -> bool:
+def _has_positions(group: new_files.FileGroup) -> bool:
     return bool(pc.any(dv.position_mask(group.columns), min_count=0).as_py())

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from icefloe.manifests import BOUNDS, EntryStatus, FileContent, ManifestColumns, ManifestContent, Wanted, wanted
 from icefloe.planning import group_partitions
 from icefloe.schema import StringType, reserved
-from icefloe.storage.identities import identities
+from icefloe.storage import identities
 
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
