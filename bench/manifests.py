@@ -44,7 +44,8 @@ from icefloe.manifests import (
 )
 from icefloe.manifests.metrics import map_type
 from icefloe.partitioning import parse_partition_spec, partition_type
-from icefloe.schema import DateType, LongType, NestedField, Schema
+from icefloe.schema import NestedField, Schema
+from icefloe.schema.types import DateType, LongType
 
 COLUMNS = 10
 IDS = range(1, COLUMNS + 1)

@@ -18,7 +18,8 @@ from icefloe.metadata import (
     metadata_to_json,
     new_table_metadata,
 )
-from icefloe.schema import LongType, NestedField, Schema, StringType, TimestampType
+from icefloe.schema import NestedField, Schema
+from icefloe.schema.types import LongType, StringType, TimestampType
 
 SNAPSHOTS = {"small": 1_000, "medium": 10_000, "full": 50_000}
 FIRST_MS = 1_700_000_000_000

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import icefloe
-from icefloe.schema import StringType
+from icefloe.schema.types import StringType
 
 
 def orders(first: int, count: int, region: str) -> pa.Table:

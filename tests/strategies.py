@@ -37,7 +37,8 @@ from icefloe.partitioning import (
     SortOrder,
     transforms as tr,
 )
-from icefloe.schema import (
+from icefloe.schema import IcebergType, NestedField, Schema, StructType
+from icefloe.schema.types import (
     EDGE_ALGORITHMS,
     BinaryType,
     BooleanType,
@@ -48,16 +49,12 @@ from icefloe.schema import (
     FloatType,
     GeographyType,
     GeometryType,
-    IcebergType,
     IntegerType,
     ListType,
     LongType,
     MapType,
-    NestedField,
     PrimitiveType,
-    Schema,
     StringType,
-    StructType,
     TimestampNanoType,
     TimestampType,
     TimestamptzNanoType,

@@ -15,7 +15,8 @@ from icefloe.formats.equality_deletes import equality_delete_writer
 from icefloe.manifests import FileContent
 from icefloe.partitioning import UNPARTITIONED
 from icefloe.planning import PRUNING_SWITCHES
-from icefloe.schema import LongType, Schema, StructType, TimestampType, schema_to_arrow, select_ids
+from icefloe.schema import Schema, StructType, schema_to_arrow, select_ids
+from icefloe.schema.types import LongType, TimestampType
 from icefloe.table import Table
 from icefloe.verification import Code, silent
 from icefloe.versions import ALL_VERSIONS, Feature, allows

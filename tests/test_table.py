@@ -9,7 +9,7 @@ import pytest
 
 import icefloe
 from icefloe.errors import IcefloeError, InvalidInputError, InvalidValueError, NoSuchColumnError, ValidationError
-from icefloe.schema import StringType
+from icefloe.schema.types import StringType
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.shared_rows import ids_in, row_modes

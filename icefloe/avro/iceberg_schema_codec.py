@@ -2,7 +2,7 @@
 
 import re
 
-from icefloe.schema import JSON, Schema, Value, default_value, types
+from icefloe.schema import JSON, Schema, Value, projection as plans, types
 
 AvroSchema = str | JSON | list["AvroSchema"]
 """An Avro schema as JSON."""
@@ -79,7 +79,7 @@ class _Emitter:
         if field.optional and avro_type != "null":
             document["type"] = [avro_type, "null"] if null_comes_second(field) else ["null", avro_type]
         if _has_avro_default(field):
-            document["default"] = _avro_default(default_value(field), field.field_type)
+            document["default"] = _avro_default(plans.default_value(field), field.field_type)
         elif field.optional:
             document["default"] = None
         if field.doc:

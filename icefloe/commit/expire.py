@@ -23,7 +23,7 @@ from icefloe.metadata import (
     updates as up,
 )
 from icefloe.partitioning import transforms as tr
-from icefloe.schema import UnknownType
+from icefloe.schema import types
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def _unmoved(metadata: TableMetadata) -> tuple[req.TableRequirement, ...]:
 def _has_type_of_column(transform: tr.Transform) -> bool:
     """Whether the type of the values is that of the column; void has no values."""
     is_void = isinstance(transform, tr.VoidTransform)
-    return not is_void and isinstance(transform.result_type(UnknownType()), UnknownType)
+    return not is_void and isinstance(transform.result_type(types.UnknownType()), types.UnknownType)
 
 
 def _equality_ids(parent: Parent, manifests: Iterable[ManifestFile]) -> set[int]:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from icefloe.errors import InvalidPartitionSpecError, InvalidSortOrderError, InvalidValueError
 from icefloe.manifests import to_internal
 from icefloe.partitioning import PartitionField, PartitionSpec, sorting, transform_array, transforms as tr
-from icefloe.schema import Schema, UnknownType, Value
+from icefloe.schema import Schema, Value, types
 
 Partition = tuple[Value, ...]
 Numbers = npt.NDArray[np.int64]
@@ -64,7 +64,7 @@ class _PartitionValues:
         source = schema.fields_by_id.get(field.source_id)
         if source is None:
             raise InvalidPartitionSpecError(f"partition field {field.name!r}: its source column is not in the schema")
-        if isinstance(source.field_type, UnknownType):
+        if isinstance(source.field_type, types.UnknownType):
             return
         try:
             values = transform_array(field.transform, _source_column(table, field.source_id, schema), source.field_type)
@@ -108,7 +108,7 @@ def _sort_key(table: pa.Table, field: sorting.SortField, schema: Schema) -> pa.A
     source = schema.fields_by_id.get(field.source_id)
     if source is None or isinstance(field.transform, tr.UnknownTransform):
         raise InvalidSortOrderError(f"rows cannot be sorted by {field}, as its column or its transform is not known")
-    if isinstance(source.field_type, UnknownType):
+    if isinstance(source.field_type, types.UnknownType):
         return None
     values = transform_array(field.transform, _source_column(table, field.source_id, schema), source.field_type)
     if pa.types.is_null(values.type):

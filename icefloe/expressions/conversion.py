@@ -16,7 +16,7 @@ from fractions import Fraction
 from icefloe.errors import InvalidExpressionError, InvalidInputError
 from icefloe.expressions import values as ex
 from icefloe.expressions.terms import BoundTerm, Literal
-from icefloe.schema import MICROS_PER_DAY, NANOS_PER_DAY, NANOS_PER_SECOND, Value, coerce, parse_timestamp, types
+from icefloe.schema import Value, coerce, temporal, types
 
 _INT32 = (-(2**31), 2**31 - 1)
 _INT64 = (-(2**63), 2**63 - 1)
@@ -103,7 +103,7 @@ def limits(field_type: types.IcebergType) -> tuple[int, int] | None:
         ):
             return _INT64
         case types.TimeType():
-            return 0, MICROS_PER_DAY - 1
+            return 0, temporal.MICROS_PER_DAY - 1
         case types.DecimalType():
             return 1 - 10**field_type.precision, 10**field_type.precision - 1
         case _:
@@ -185,7 +185,7 @@ def _locate_moment(constant: Literal, field_type: types.IcebergType) -> Position
     nanos = _nanos(constant, field_type)
     if nanos is None:
         return None
-    step = NANOS_PER_DAY
+    step = temporal.NANOS_PER_DAY
     if not isinstance(field_type, types.DateType):
         step = 1 if isinstance(field_type, types.TimestampNanoType | types.TimestamptzNanoType) else _NANOS_PER_MICRO
     floor, rest = divmod(nanos, step)
@@ -197,12 +197,12 @@ def _nanos(constant: Literal, field_type: types.IcebergType) -> int | None:
     is_zoned = isinstance(field_type, _ZONED)
     match constant.field_type:
         case types.StringType():
-            nanos, offset = parse_timestamp(constant.value)
+            nanos, offset = temporal.parse_timestamp(constant.value)
             if offset is not None and not is_zoned:
                 raise InvalidExpressionError(f"{constant} has an offset, but values of type {field_type} have no zone")
-            return nanos - (offset or 0) * NANOS_PER_SECOND
+            return nanos - (offset or 0) * temporal.NANOS_PER_SECOND
         case types.DateType():
-            return int(constant.value) * NANOS_PER_DAY
+            return int(constant.value) * temporal.NANOS_PER_DAY
         case types.TimestampType():
             return int(constant.value) * _NANOS_PER_MICRO
         case types.TimestampNanoType():

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from icefloe.expressions.arrow import Column, storage_type
 from icefloe.expressions.terms import BoundReference
-from icefloe.schema import DoubleType, FloatType, IcebergType, UUIDType
+from icefloe.schema import IcebergType, types
 
 Mask = npt.NDArray[np.bool_]
 
@@ -109,7 +109,7 @@ def facts_of_files(column: BoundReference, statistics: Statistics) -> Facts:
     is_nested = len(column.path) > 1
     may_be_null = (nulls != 0) | is_nested if column.is_nullable else _none(size)
     is_all_null = is_counted & (values == nulls)
-    if isinstance(column.field_type, FloatType | DoubleType):
+    if isinstance(column.field_type, types.FloatType | types.DoubleType):
         nans = _counts(statistics.nan_counts(field_id), size)
         may_be_nan = nans != 0
         # A nested field that is NaN in every counted value may be null in other rows.
@@ -140,7 +140,7 @@ def facts_of_manifests(column: BoundReference, summaries: PartitionSummaries) ->
     has_null, has_no_null = _answers(summaries.contains_null(position), size)
     lower, upper = summaries.lower_bounds(position, field_type), summaries.upper_bounds(position, field_type)
     no_bounds = _is_missing(lower, size) & _is_missing(upper, size)
-    if isinstance(field_type, FloatType | DoubleType):
+    if isinstance(field_type, types.FloatType | types.DoubleType):
         has_nan, has_no_nan = _answers(summaries.contains_nan(position), size)
     else:
         has_nan, has_no_nan = _none(size), ~_none(size)
@@ -201,7 +201,7 @@ def _is_missing(bounds: Column | None, size: int) -> Mask:
 
 def _bounds(size: int, lower: Column | None, upper: Column | None, field_type: IcebergType) -> Bounds:
     bounds = Bounds(size, _comparable(lower, field_type), _comparable(upper, field_type))
-    return _loose_uuid_bounds(bounds) if isinstance(field_type, UUIDType) else bounds
+    return _loose_uuid_bounds(bounds) if isinstance(field_type, types.UUIDType) else bounds
 
 
 def _comparable(bounds: Column | None, field_type: IcebergType) -> pa.Array | None:

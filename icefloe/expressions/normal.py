@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from icefloe.expressions import values as ex
 from icefloe.expressions.terms import BoundReference, BoundTransform, Term
-from icefloe.schema import DoubleType, FloatType
+from icefloe.schema import types
 
 _REVERSED: dict[type[ex.LiteralPredicate], type[ex.LiteralPredicate]] = {
     ex.LessThan: ex.GreaterThanOrEqual,
@@ -71,7 +71,7 @@ def _opposite(expression: ex.Expression) -> ex.Expression:
             others: list[ex.Expression] = [reversed_test(term, expression.literal)]
             if term.is_nullable:
                 others.append(ex.IsNull(term.reference))
-            if isinstance(term.field_type, FloatType | DoubleType):
+            if isinstance(term.field_type, types.FloatType | types.DoubleType):
                 others.append(ex.IsNaN(term))
             return ex.disjunction(*others)
         case _:

@@ -9,7 +9,7 @@ from icefloe.errors import InvalidExpressionError, InvalidInputError
 from icefloe.expressions.terms import RESERVED_WORDS, IdReference, Literal, Reference, Term, Transformed, literal
 from icefloe.expressions.tokens import Cursor, Token, TokenKind
 from icefloe.partitioning import transforms as tr
-from icefloe.schema import NANOS_PER_SECOND, coerce, parse_text, parse_timestamp, types
+from icefloe.schema import coerce, parse_text, temporal, types
 
 _TRANSFORMS: dict[str, tr.Transform] = {
     "years": tr.YearTransform(),
@@ -231,8 +231,8 @@ def _typed_literal(type_name: str, text: str) -> Literal:
 
 
 def _timestamp_literal(text: str, field_type: types.IcebergType) -> Literal:
-    nanos, offset = parse_timestamp(text)
-    nanos -= (offset or 0) * NANOS_PER_SECOND
+    nanos, offset = temporal.parse_timestamp(text)
+    nanos -= (offset or 0) * temporal.NANOS_PER_SECOND
     is_zoned = offset is not None or isinstance(field_type, types.TimestamptzType | types.TimestamptzNanoType)
     if isinstance(field_type, types.TimestampNanoType | types.TimestamptzNanoType) or nanos % _NANOS_PER_MICRO:
         fine = types.TimestamptzNanoType() if is_zoned else types.TimestampNanoType()

@@ -10,7 +10,7 @@ from icefloe.expressions import values as ex
 from icefloe.expressions.conversion import Exact, Position, compare, not_null, position_of_steps, steps
 from icefloe.expressions.terms import BoundReference, Literal
 from icefloe.partitioning import transforms as tr
-from icefloe.schema import days_from_civil, next_prefix, types
+from icefloe.schema import next_prefix, temporal, types
 
 _HOURS_PER_DAY = 24
 _MONTHS_PER_YEAR = 12
@@ -37,7 +37,7 @@ def unit_count(transform: tr.TimeTransform, text: str) -> int:
         raise InvalidExpressionError(f"{text!r} is not a moment of the calendar; write it like {example!r}")
     if isinstance(transform, tr.MonthTransform):
         return (year - _EPOCH_YEAR) * _MONTHS_PER_YEAR + month - 1
-    return days_from_civil(year, month, day) * _HOURS_PER_DAY + hour
+    return temporal.days_from_civil(year, month, day) * _HOURS_PER_DAY + hour
 
 
 def without_transform(predicate: ex.LiteralPredicate, transform: tr.Transform, column: BoundReference) -> ex.Expression:
@@ -135,9 +135,9 @@ def _start(transform: tr.TimeTransform, count: int, field_type: types.IcebergTyp
             days = count
         case tr.MonthTransform():
             years, month = divmod(count, _MONTHS_PER_YEAR)
-            days = days_from_civil(_EPOCH_YEAR + years, month + 1, 1)
+            days = temporal.days_from_civil(_EPOCH_YEAR + years, month + 1, 1)
         case tr.YearTransform():
-            days = days_from_civil(_EPOCH_YEAR + count, 1, 1)
+            days = temporal.days_from_civil(_EPOCH_YEAR + count, 1, 1)
         case _:
             raise AssertionError(f"{transform} is no unit of time")
     return days if isinstance(field_type, types.DateType) else days * _HOURS_PER_DAY * per_hour

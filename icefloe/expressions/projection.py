@@ -20,7 +20,7 @@ from icefloe.expressions.normal import simplify
 from icefloe.expressions.terms import BoundReference, BoundTransform, Literal
 from icefloe.expressions.walks import predicates, rewrite
 from icefloe.partitioning import PartitionSpec, transforms as tr
-from icefloe.schema import DateType, IcebergType, NestedField, Schema, Value
+from icefloe.schema import IcebergType, NestedField, Schema, Value, types
 
 _OPEN_EDGES: dict[type[ex.LiteralPredicate], int] = {ex.LessThan: -1, ex.GreaterThan: 1}
 _CLOSED_EDGES: dict[type[ex.LiteralPredicate], int] = {ex.LessThanOrEqual: 1, ex.GreaterThanOrEqual: -1}
@@ -139,7 +139,7 @@ def _parts(predicate: ex.Predicate, spec: PartitionSpec) -> Iterator[_Part]:
         # Nothing is known of what a transform makes from several columns.
         if field.source_ids != (column.field_id,) or not transform.can_transform(column.field_type):
             continue
-        if isinstance(transform, tr.DayTransform) and isinstance(column.field_type, DateType):
+        if isinstance(transform, tr.DayTransform) and isinstance(column.field_type, types.DateType):
             transform = tr.IdentityTransform()
         if not isinstance(transform, tr.VoidTransform | tr.UnknownTransform):
             result = NestedField(field.field_id, field.name, field.transform.result_type(column.field_type))

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from icefloe.errors import InvalidExpressionError
 from icefloe.expressions.terms import Literal, Term, as_term, literal as as_literal, quote_text
-from icefloe.schema import StringType, Value
+from icefloe.schema import Value, types
 
 MAX_DEPTH = 100
 """How deep and, or and not may be nested in each other. A chain of one of them is one level, however long."""
@@ -231,7 +231,7 @@ class PrefixPredicate(LiteralPredicate):
 
     def __init__(self, term: str | Term, literal: object) -> None:
         LiteralPredicate.__init__(self, term, literal)
-        if not isinstance(self.literal.field_type, StringType):
+        if not isinstance(self.literal.field_type, types.StringType):
             raise InvalidExpressionError(f"{literal!r} is not a prefix to test {self.term} for; give a string")
 
 

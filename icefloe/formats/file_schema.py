@@ -9,22 +9,16 @@ from dataclasses import replace
 import pyarrow as pa
 
 from icefloe.schema import (
-    FromFile,
-    Keep,
     NameMapping,
-    ProjectList,
-    ProjectMap,
-    ProjectStruct,
     Schema,
     Value,
-    ValuePlan,
     apply_name_mapping,
     file_schema_from_arrow,
     plan_projection,
+    projection as plans,
     reserved,
     select_ids,
     types,
-    walk_fields,
 )
 
 
@@ -108,26 +102,26 @@ def without_positions(wanted: Schema) -> Schema:
     )
 
 
-def _needed(plan: ProjectStruct) -> set[int]:
+def _needed(plan: plans.ProjectStruct) -> set[int]:
     sources = (field.source for field in plan.fields)
-    needed = (_needed_below(source.plan, source.file_field) for source in sources if isinstance(source, FromFile))
+    needed = (_needed_below(source.plan, source.file_field) for source in sources if isinstance(source, plans.FromFile))
     return set().union(*needed)
 
 
-def _needed_below(plan: ValuePlan, field: types.NestedField) -> set[int]:
+def _needed_below(plan: plans.ValuePlan, field: types.NestedField) -> set[int]:
     match plan, field.field_type:
-        case ProjectStruct(), types.StructType():
+        case plans.ProjectStruct(), types.StructType():
             return _needed(plan) or {_first_leaf(field)}
-        case ProjectList(), types.ListType():
+        case plans.ProjectList(), types.ListType():
             return _needed_below(plan.element, field.field_type.element_field)
-        case ProjectMap(), types.MapType():
-            is_whole = isinstance(plan.value, Keep)
+        case plans.ProjectMap(), types.MapType():
+            is_whole = isinstance(plan.value, plans.Keep)
             return {field.field_id} if is_whole else _needed_below(plan.value, field.field_type.value_field)
         case _:
             return {field.field_id}
 
 
 def _first_leaf(field: types.NestedField) -> int:
-    leaves = (leaf.field_id for leaf in walk_fields([field]) if not isinstance(leaf.field_type, types.NestedType))
+    leaves = (leaf.field_id for leaf in types.walk_fields([field]) if not isinstance(leaf.field_type, types.NestedType))
     # A struct of nothing has none.
     return next(leaves, field.field_id)

@@ -9,23 +9,7 @@ import pyarrow.compute as pc
 
 from icefloe.errors import CorruptFileError, InvalidValueError
 from icefloe.formats.variant.shredding import unshred
-from icefloe.schema import (
-    Constant,
-    Default,
-    FromFile,
-    Keep,
-    Null,
-    ProjectField,
-    ProjectList,
-    ProjectMap,
-    ProjectStruct,
-    Promote,
-    Schema,
-    Value,
-    ValuePlan,
-    schema_to_arrow,
-    types,
-)
+from icefloe.schema import Schema, Value, projection as plans, schema_to_arrow, types
 
 MICROS_PER_DAY = 86_400_000_000
 
@@ -34,7 +18,7 @@ Convert = Callable[[pa.Array, pa.DataType], pa.Array]
 
 
 def project_batch(
-    batch: pa.RecordBatch, plan: ProjectStruct, wanted: Schema, location: str, row_count: int | None = None
+    batch: pa.RecordBatch, plan: plans.ProjectStruct, wanted: Schema, location: str, row_count: int | None = None
 ) -> pa.RecordBatch:
     """A record batch with the wanted columns; `row_count` is for a batch of no columns, `location` for errors."""
     rows = batch.num_rows if row_count is None else row_count
@@ -125,37 +109,39 @@ def compacted(array: pa.Array) -> pa.Array:
     return as_stored(array).take(pa.array(np.arange(len(array))))
 
 
-def _fields(plan: ProjectStruct, children: list[pa.Array], rows: int, target: Iterable[pa.Field]) -> list[pa.Array]:
+def _fields(
+    plan: plans.ProjectStruct, children: list[pa.Array], rows: int, target: Iterable[pa.Field]
+) -> list[pa.Array]:
     """The columns of a struct, or of a batch, from those of the file."""
     return [_field(field, children, rows, inner.type) for field, inner in zip(plan.fields, target, strict=True)]
 
 
-def _field(field: ProjectField, children: list[pa.Array], rows: int, arrow_type: pa.DataType) -> pa.Array:
+def _field(field: plans.ProjectField, children: list[pa.Array], rows: int, arrow_type: pa.DataType) -> pa.Array:
     match field.source:
-        case FromFile(position=position, plan=plan):
+        case plans.FromFile(position=position, plan=plan):
             return _values(children[position], plan, field.field.field_type, arrow_type)
-        case Constant(value=value) | Default(value=value):
+        case plans.Constant(value=value) | plans.Default(value=value):
             return constant_array(value, field.field.field_type, arrow_type, rows)
-        case Null():
+        case plans.Null():
             return null_array(rows, arrow_type)
 
 
-def _values(array: pa.Array, plan: ValuePlan, kind: types.IcebergType, arrow_type: pa.DataType) -> pa.Array:
+def _values(array: pa.Array, plan: plans.ValuePlan, kind: types.IcebergType, arrow_type: pa.DataType) -> pa.Array:
     match plan, kind:
-        case Keep(), _:
+        case plans.Keep(), _:
             return _kept(array, kind, arrow_type)
-        case Promote(old=types.DateType()), _:
+        case plans.Promote(old=types.DateType()), _:
             return _dates_to_timestamps(array, arrow_type)
-        case Promote(), _:
+        case plans.Promote(), _:
             return _cast(array, arrow_type)
-        case ProjectStruct(), types.StructType():
+        case plans.ProjectStruct(), types.StructType():
             children = [array.field(i) for i in range(array.type.num_fields)]
             return _struct(_fields(plan, children, len(array), arrow_type), array, arrow_type)
-        case ProjectList(), types.ListType():
+        case plans.ProjectList(), types.ListType():
             return _list(
                 array, lambda values, inner: _values(values, plan.element, kind.element_type, inner), arrow_type
             )
-        case ProjectMap(), types.MapType():
+        case plans.ProjectMap(), types.MapType():
             return _map(
                 array,
                 lambda keys, inner: _values(keys, plan.key, kind.key_type, inner),

@@ -27,12 +27,12 @@ from icefloe.schema import (
     IcebergType,
     NestedField,
     Schema,
-    StringType,
     StructType,
     field_to_arrow,
     is_promotion,
     schema_to_arrow,
     type_to_arrow,
+    types,
 )
 
 NEEDED = ALWAYS | {"file_path", "file_size_in_bytes"}
@@ -175,7 +175,7 @@ def _shown_values(stored: pa.Array | None, written: IcebergType | None, field: N
         return pa.ExtensionArray.from_storage(target, stored)
     if stored.type == target:
         return stored
-    if isinstance(field.field_type, StringType):
+    if isinstance(field.field_type, types.StringType):
         values = to_internal(stored, written)
         return pa.array([None if value is None else human_value(value, written) for value in values], target)
     if is_promotion(written, field.field_type):

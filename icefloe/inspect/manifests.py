@@ -16,7 +16,7 @@ from icefloe.metadata import Snapshot
 from icefloe.parallel import in_order
 from icefloe.partitioning import transforms as tr
 from icefloe.planning import ManifestSource
-from icefloe.schema import DoubleType, FloatType, IcebergType, decode
+from icefloe.schema import IcebergType, decode, types
 
 _COUNTS = ("added_files_count", "existing_files_count", "deleted_files_count")
 _ONLY_STATUS = Wanted(NEEDED, False, frozenset(), ())
@@ -107,7 +107,7 @@ def _summary(summary: PartitionFieldSummary, transform: tr.Transform, field_type
     nan = summary.contains_nan
     if nan is None and is_all:
         # The column is required there. What is not known may be, and only these types have NaN at all.
-        nan = isinstance(field_type, FloatType | DoubleType)
+        nan = isinstance(field_type, types.FloatType | types.DoubleType)
     return {
         "contains_null": summary.contains_null,
         "contains_nan": nan,

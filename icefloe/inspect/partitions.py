@@ -19,7 +19,7 @@ from icefloe.manifests import FileContent, ManifestColumns, MetricColumns, Wante
 from icefloe.metadata import TableMetadata
 from icefloe.parallel import in_order
 from icefloe.planning import Numbers, group_partitions
-from icefloe.schema import IntegerType, NestedField, StructType, UnknownType, schema_to_arrow
+from icefloe.schema import NestedField, StructType, schema_to_arrow, types
 
 _FIELD_COUNT_ID = -1
 _NEVER = -1
@@ -89,10 +89,10 @@ class _ManifestTotals:
         partition = {
             field.field_id: column.storage if isinstance(column, pa.ExtensionArray) else column
             for field, column in zip(fields, columns, strict=True)
-            if not isinstance(field.field_type, UnknownType)
+            if not isinstance(field.field_type, types.UnknownType)
         }
         partition[_FIELD_COUNT_ID] = pa.array(np.full(len(files), field_count, np.int32))
-        struct = StructType(*fields, NestedField(_FIELD_COUNT_ID, "fields", IntegerType()))
+        struct = StructType(*fields, NestedField(_FIELD_COUNT_ID, "fields", types.IntegerType()))
         return ManifestColumns(len(files), {}, struct, partition, MetricColumns(len(files)))
 
 

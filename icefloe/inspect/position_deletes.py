@@ -27,7 +27,7 @@ from icefloe.manifests import (
     error_of_snapshot,
 )
 from icefloe.parallel import in_order
-from icefloe.schema import LongType, Schema, StringType, StructType, reserved, schema_to_arrow
+from icefloe.schema import Schema, StructType, reserved, schema_to_arrow, types
 from icefloe.versions import Feature, allows
 
 _BATCH_ROWS = 1 << 16
@@ -106,7 +106,7 @@ class DeleteRows:
             field_ids = partition_field_ids(schema, self.partition, "partition").values()
             exact.update(zip(field_ids, partition_column(columns, self.partition).flatten(), strict=True))
         known = {field_id: (values, values) for field_id, values in exact.items() if field_id is not None}
-        for field_id, field_type in zip(_BOUNDS_OF, (StringType(), LongType()), strict=True):
+        for field_id, field_type in zip(_BOUNDS_OF, (types.StringType(), types.LongType()), strict=True):
             lower, upper = columns.lower_bounds(field_id, field_type), columns.upper_bounds(field_id, field_type)
             if lower is not None and upper is not None and not self._is_relative:
                 known[field_id] = (lower, upper)

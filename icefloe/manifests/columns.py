@@ -17,13 +17,13 @@ from icefloe.manifests.arrow_values import bound_values, from_internal, to_inter
 from icefloe.manifests.entry_codec import COLUMN_TYPES
 from icefloe.manifests.metrics import MetricColumns, list_offsets, map_type, take_columns
 from icefloe.manifests.values import DataFile, EntryStatus, FileContent, ManifestEntry, Metric
-from icefloe.schema import IcebergType, ListType, StructType, UnknownType, arrow_value_type
+from icefloe.schema import IcebergType, StructType, arrow_value_type, types
 
 
 def column_type(name: str) -> pa.DataType:
     """The Arrow type of a column of a manifest."""
     iceberg = COLUMN_TYPES[name]
-    if isinstance(iceberg, ListType):
+    if isinstance(iceberg, types.ListType):
         return pa.list_(arrow_value_type(iceberg.element_type))
     return arrow_value_type(iceberg)
 
@@ -269,7 +269,7 @@ def columns_of_files(files: Sequence[DataFile], partition_type: StructType, spec
     partition = {
         field.field_id: from_internal([file.partition[index] for file in files], field.field_type)
         for index, field in enumerate(partition_type.fields)
-        if not isinstance(field.field_type, UnknownType)
+        if not isinstance(field.field_type, types.UnknownType)
     }
     return ManifestColumns(len(files), columns, partition_type, partition, MetricColumns(len(files), maps), spec_id)
 

@@ -29,7 +29,7 @@ from icefloe.manifests.inheritance import inherit
 from icefloe.manifests.metrics import MetricColumns, map_type, value_type
 from icefloe.manifests.values import ManifestFile, Metric
 from icefloe.metadata import DEFAULT_LIMITS, Limits
-from icefloe.schema import StructType, UnknownType
+from icefloe.schema import StructType, types
 
 Read = Callable[[str], bytes]
 """Gives the bytes at a location."""
@@ -125,7 +125,7 @@ def _assembled(
     """Columns by name, of the types that manifests have in memory."""
     columns, rows = decoded.columns, decoded.rows
     plain = {name: columns[name, 0] for name in wanted.columns | ALWAYS if (name, 0) in columns}
-    types = {key: av.plain_meaning(node) or UnknownType() for key, node in decoded.nodes.items()}
+    types = {key: av.plain_meaning(node) or types.UnknownType() for key, node in decoded.nodes.items()}
     stored = {key[1]: (column, types[key]) for key, column in columns.items() if key[0] == PARTITION_ROLE}
     named = decoded_columns(plain, rows, container.location)
     struct, partition = partition_columns(stored, partition_type, container.metadata)

@@ -5,15 +5,7 @@ from decimal import Decimal
 
 import numpy as np
 
-from icefloe.schema import (
-    MICROS_PER_SECOND,
-    NANOS_PER_SECOND,
-    SECONDS_PER_DAY,
-    Value,
-    civil_from_days,
-    format_date,
-    types,
-)
+from icefloe.schema import Value, temporal, types
 
 NULL_TEXT = "null"
 EPOCH_YEAR = 1970
@@ -21,7 +13,7 @@ EPOCH_YEAR = 1970
 
 def human_day(days: int) -> str:
     """Days since 1970-01-01 as `2017-12-01`."""
-    year, month, day = civil_from_days(days)
+    year, month, day = temporal.civil_from_days(days)
     return f"{year:04d}-{month:02d}-{day:02d}"
 
 
@@ -37,13 +29,13 @@ def human_value(value: Value, field_type: types.IcebergType) -> str:
         case types.TimeType():
             return _time_text(value)
         case types.TimestampType():
-            return _timestamp_text(value, MICROS_PER_SECOND)
+            return _timestamp_text(value, temporal.MICROS_PER_SECOND)
         case types.TimestamptzType():
-            return _timestamp_text(value, MICROS_PER_SECOND) + "+00:00"
+            return _timestamp_text(value, temporal.MICROS_PER_SECOND) + "+00:00"
         case types.TimestampNanoType():
-            return _timestamp_text(value, NANOS_PER_SECOND)
+            return _timestamp_text(value, temporal.NANOS_PER_SECOND)
         case types.TimestamptzNanoType():
-            return _timestamp_text(value, NANOS_PER_SECOND) + "+00:00"
+            return _timestamp_text(value, temporal.NANOS_PER_SECOND) + "+00:00"
         case types.FixedType() | types.BinaryType():
             return base64.b64encode(value).decode("ascii")
         case types.FloatType():
@@ -56,7 +48,7 @@ def human_value(value: Value, field_type: types.IcebergType) -> str:
 
 def _time_text(micros: int) -> str:
     # Java's LocalTime.toString leaves out zero seconds and writes fractions in groups of three digits.
-    seconds, fraction = divmod(micros, MICROS_PER_SECOND)
+    seconds, fraction = divmod(micros, temporal.MICROS_PER_SECOND)
     text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}"
     if seconds % 60 or fraction:
         text += f":{seconds % 60:02d}"
@@ -68,10 +60,10 @@ def _time_text(micros: int) -> str:
 def _timestamp_text(value: int, per_second: int) -> str:
     # Java's ISO_LOCAL_DATE_TIME: a sign before years of more than four digits, a fraction without trailing zeros.
     seconds, fraction = divmod(value, per_second)
-    days, second = divmod(seconds, SECONDS_PER_DAY)
+    days, second = divmod(seconds, temporal.SECONDS_PER_DAY)
     clock = f"{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}"
     digits = f"{fraction:0{len(str(per_second)) - 1}d}".rstrip("0")
-    return f"{format_date(days)}T{clock}" + (f".{digits}" if digits else "")
+    return f"{temporal.format_date(days)}T{clock}" + (f".{digits}" if digits else "")
 
 
 def _float_text(value: float, scientific: str) -> str:

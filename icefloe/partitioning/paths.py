@@ -14,7 +14,7 @@ from icefloe.errors import InvalidPartitionSpecError, InvalidValueError
 from icefloe.partitioning import transforms as tr
 from icefloe.partitioning.human import EPOCH_YEAR, NULL_TEXT
 from icefloe.partitioning.spec import PartitionField, PartitionSpec, partition_type
-from icefloe.schema import Schema, Value, parse_date, parse_text, types
+from icefloe.schema import Schema, Value, parse_text, temporal, types
 
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _DIGITS = r"([+-]?[0-9]{1,10})"
@@ -113,7 +113,7 @@ def _parse_day(text: str) -> int:
         raise InvalidValueError(f"{text!r} is not a day, which is written as 2024-01-31")
     year = int(match[1])
     sign = "-" if year < 0 else "+" if year > 9999 else ""
-    return parse_date(f"{sign}{abs(year):04d}{match[2]}")
+    return temporal.parse_date(f"{sign}{abs(year):04d}{match[2]}")
 
 
 def _parse_bytes(text: str, field_type: types.IcebergType) -> bytes:

@@ -13,7 +13,7 @@ from typing import ClassVar
 from icefloe.errors import InvalidTransformError, InvalidValueError
 from icefloe.partitioning.hashing import hash_value, unscaled
 from icefloe.partitioning.human import EPOCH_YEAR, NULL_TEXT, human_day, human_value
-from icefloe.schema import Value, civil_from_days, types
+from icefloe.schema import Value, temporal, types
 
 MAX_INT = 2**31 - 1
 MICROS_PER_HOUR = 3_600_000_000
@@ -175,7 +175,7 @@ class YearTransform(TimeTransform):
     unit = "year"
 
     def _of_days(self, days: int) -> int:
-        return civil_from_days(days)[0] - EPOCH_YEAR
+        return temporal.civil_from_days(days)[0] - EPOCH_YEAR
 
     def to_human(self, value: int | None, source_type: types.IcebergType) -> str:  # noqa: ARG002 - a count
         return NULL_TEXT if value is None else f"{EPOCH_YEAR + value:04d}"
@@ -188,7 +188,7 @@ class MonthTransform(TimeTransform):
     unit = "month"
 
     def _of_days(self, days: int) -> int:
-        year, month, _ = civil_from_days(days)
+        year, month, _ = temporal.civil_from_days(days)
         return (year - EPOCH_YEAR) * 12 + month - 1
 
     def to_human(self, value: int | None, source_type: types.IcebergType) -> str:  # noqa: ARG002 - a count

@@ -28,7 +28,7 @@ from icefloe.planning.pruning import Pruner, sequence_numbers
 from icefloe.planning.replaced_columns import PartialStatistics
 from icefloe.planning.report import ScanCounts
 from icefloe.planning.vector_deletes import VectorFiles
-from icefloe.schema import StringType, reserved
+from icefloe.schema import reserved, types
 from icefloe.storage.identities import identities
 
 WANTED_OF_DELETES = Wanted(
@@ -119,8 +119,8 @@ def _scopes(files: ManifestColumns) -> pa.Array:
     named = files.column("referenced_data_file")
     if named.null_count:
         is_position = pc.equal(files.column("content"), int(FileContent.POSITION_DELETES))
-        lower = files.lower_bounds(reserved.DELETE_FILE_PATH.field_id, StringType())
-        upper = files.upper_bounds(reserved.DELETE_FILE_PATH.field_id, StringType())
+        lower = files.lower_bounds(reserved.DELETE_FILE_PATH.field_id, types.StringType())
+        upper = files.upper_bounds(reserved.DELETE_FILE_PATH.field_id, types.StringType())
         if lower is not None and upper is not None:
             is_one = pc.fill_null(pc.and_(is_position, pc.equal(lower, upper)), False)
             named = pc.coalesce(named, pc.if_else(is_one, lower, pa.scalar(None, pa.string())))

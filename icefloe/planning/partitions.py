@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.manifests import ManifestColumns, MetricColumns, to_internal
-from icefloe.schema import DoubleType, FloatType, IcebergType, Value
+from icefloe.schema import IcebergType, Value, types
 
 Numbers = npt.NDArray[np.int64]
 PartitionKey = tuple[int, tuple[Value, ...]]
@@ -34,19 +34,19 @@ class PartitionGroups:
 
     def keys(self) -> list[PartitionKey]:
         """The key of each group."""
-        types = [field.field_type for field in self.rows.partition_type.fields]
-        return [partition_key(self.rows.spec_id, values, types) for values in self.tuples]
+        field_types = [field.field_type for field in self.rows.partition_type.fields]
+        return [partition_key(self.rows.spec_id, values, field_types) for values in self.tuples]
 
     def at(self, files: Numbers) -> "PartitionGroups":
         """The groups of some of the files only, by position; groups that no file is in any more stay."""
         return replace(self, of=self.of[files])
 
 
-def partition_key(spec_id: int, values: Sequence[Value], types: Sequence[IcebergType]) -> PartitionKey:
+def partition_key(spec_id: int, values: Sequence[Value], field_types: Sequence[IcebergType]) -> PartitionKey:
     """A key for a partition: NaNs are one value, -0.0 and 0.0 are two (spec: Scan Planning)."""
     return spec_id, tuple(
-        _bits(value) if value is not None and isinstance(type_, FloatType | DoubleType) else value
-        for value, type_ in zip(values, types, strict=True)
+        _bits(value) if value is not None and isinstance(type_, types.FloatType | types.DoubleType) else value
+        for value, type_ in zip(values, field_types, strict=True)
     )
 
 
@@ -102,7 +102,7 @@ def _renumbered(codes: Numbers, count: int) -> tuple[Numbers, Numbers]:
 
 
 def _canonical(column: pa.Array, type_: IcebergType) -> pa.Array:
-    if not isinstance(type_, FloatType | DoubleType):
+    if not isinstance(type_, types.FloatType | types.DoubleType):
         return column
     values = column.to_numpy(zero_copy_only=False).astype(np.float64)
     values[np.isnan(values)] = np.nan

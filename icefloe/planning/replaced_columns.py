@@ -14,7 +14,7 @@ from icefloe.expressions import Mask, Statistics
 from icefloe.manifests import ManifestFile
 from icefloe.metadata import TableMetadata
 from icefloe.partitioning import PartitionField, PartitionSpec, partition_type, transforms as tr
-from icefloe.schema import IcebergType, Schema, StructType, UnknownType, is_promotion
+from icefloe.schema import IcebergType, Schema, StructType, is_promotion, types
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,8 @@ def differing_types(written: StructType, target: StructType) -> dict[int, Iceber
     return {
         old.field_id: old.field_type
         for old, new in zip(written.fields, target.fields, strict=True)
-        if not isinstance(old.field_type, UnknownType)
-        and not isinstance(new.field_type, UnknownType)
+        if not isinstance(old.field_type, types.UnknownType)
+        and not isinstance(new.field_type, types.UnknownType)
         and not is_promotion(old.field_type, new.field_type)
     }
 

@@ -44,75 +44,11 @@ from icefloe.schema.name_mapping import (
     parse_name_mapping,
     update_name_mapping,
 )
-from icefloe.schema.projection import (
-    Constant,
-    Default,
-    FromFile,
-    Keep,
-    Null,
-    ProjectField,
-    ProjectList,
-    ProjectMap,
-    ProjectStruct,
-    Promote,
-    ValuePlan,
-    default_value,
-    plan_projection,
-    select,
-    select_ids,
-)
+from icefloe.schema.projection import plan_projection, select, select_ids
 from icefloe.schema.promotion import can_promote, is_promotion, promote_value
 from icefloe.schema.rules import check_schema_for_version
 from icefloe.schema.schema import MAX_COLUMN_ID, Schema
-from icefloe.schema.temporal import (
-    MICROS_PER_DAY,
-    MICROS_PER_SECOND,
-    NANOS_PER_DAY,
-    NANOS_PER_SECOND,
-    SECONDS_PER_DAY,
-    civil_from_days,
-    days_from_civil,
-    format_date,
-    format_time,
-    format_timestamp,
-    parse_date,
-    parse_timestamp,
-)
-from icefloe.schema.types import (
-    DEFAULT_CRS,
-    EDGE_ALGORITHMS,
-    JSON,
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    NestedType,
-    PrimitiveType,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-    Value,
-    VariantType,
-    parse_type,
-    walk_fields,
-)
+from icefloe.schema.types import JSON, IcebergType, NestedField, NestedType, StructType, Value
 from icefloe.schema.value_codec import value_from_json, value_to_json
 from icefloe.schema.values import parse_text, to_text
 from icefloe.schema.wkb import GeoPoint, bounding_box

@@ -14,7 +14,7 @@ from py4j.java_gateway import JavaObject
 from pyspark.sql import types as spark_types
 
 from icefloe.partitioning import minimal_big_endian, unscaled
-from icefloe.schema import DecimalType, Value
+from icefloe.schema import Value, types
 from icefloe.spark.gateway import Gateway
 
 _DIRECTORY = "org.apache.spark.sql.execution.datasources.PartitionDirectory"
@@ -232,7 +232,7 @@ def unsafe_row(data_types: Sequence[spark_types.DataType], values: Sequence[Valu
 def _word(data_type: spark_types.DataType, value: Value) -> bytes | None:
     """The value as a word, if it fits one."""
     if data_type.typeName() == "decimal" and data_type.precision <= _LONG_DIGITS:
-        return struct.pack("=q", unscaled(value, DecimalType(data_type.precision, data_type.scale)))
+        return struct.pack("=q", unscaled(value, types.DecimalType(data_type.precision, data_type.scale)))
     layout = _LAYOUTS.get(data_type.typeName())
     return None if layout is None else struct.pack(layout, value)
 
@@ -244,7 +244,7 @@ def _bytes(data_type: spark_types.DataType, value: Value) -> bytes:
         case "binary":
             return bytes(value.bytes if hasattr(value, "bytes") else value)
         case "decimal":
-            return minimal_big_endian(unscaled(value, DecimalType(data_type.precision, data_type.scale)))
+            return minimal_big_endian(unscaled(value, types.DecimalType(data_type.precision, data_type.scale)))
         case _:
             raise AssertionError(f"no constant column is of type {data_type}")
 

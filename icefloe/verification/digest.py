@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from icefloe.manifests import BOUNDS, EntryStatus, FileContent, ManifestColumns, ManifestContent, Wanted, wanted
 from icefloe.planning import group_partitions
-from icefloe.schema import StringType, reserved
+from icefloe.schema import reserved, types
 from icefloe.storage import identities
 
 Numbers = npt.NDArray[np.int64]
@@ -150,7 +150,7 @@ def scopes(columns: ManifestColumns) -> pa.Array:
     """The data file that each delete is about: the one it names, or the only one within the bounds of its paths."""
     named = columns.column("referenced_data_file")
     lower, upper = (
-        bounds(reserved.DELETE_FILE_PATH.field_id, StringType())
+        bounds(reserved.DELETE_FILE_PATH.field_id, types.StringType())
         for bounds in (columns.lower_bounds, columns.upper_bounds)
     )
     if lower is None or upper is None:

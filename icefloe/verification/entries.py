@@ -17,7 +17,7 @@ from icefloe.manifests import (
     min_sequence_number,
     summarize,
 )
-from icefloe.schema import IcebergType, NestedField, UnknownType, UUIDType, decode_bound
+from icefloe.schema import IcebergType, NestedField, decode_bound, types
 from icefloe.verification.codes import Code
 from icefloe.verification.digest import FileKind, Mask, kinds_of
 from icefloe.verification.subject import Subject
@@ -77,7 +77,7 @@ class EntryCheck:
         live = self._columns.is_live
         for field, summary in zip(fields, summaries, strict=True):
             column = self._columns.partition.get(field.field_id)
-            if column is not None and not isinstance(field.field_type, UnknownType):
+            if column is not None and not isinstance(field.field_type, types.UnknownType):
                 self._summary(field, summary, column.filter(live))
 
     def _summary(self, field: NestedField, recorded: PartitionFieldSummary, values: pa.Array) -> None:
@@ -166,7 +166,9 @@ def _summary_problems(field_type: IcebergType, recorded: PartitionFieldSummary, 
     except InvalidValueError as error:
         yield f"has bounds that are not of type {field_type}: {error}"
         return
-    if not (is_low and is_high) and not (isinstance(field_type, UUIDType) and _are_between_signed(values, recorded)):
+    if not (is_low and is_high) and not (
+        isinstance(field_type, types.UUIDType) and _are_between_signed(values, recorded)
+    ):
         yield "has bounds that exclude partitions of the manifest"
 
 

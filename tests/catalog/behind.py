@@ -16,7 +16,7 @@ from icefloe.commit import Planned, StatisticsChange
 from icefloe.data import write_data_files
 from icefloe.metadata import PartitionStatisticsFile, updates as up
 from icefloe.partitioning import transforms as tr
-from icefloe.schema import IntegerType, LongType
+from icefloe.schema.types import IntegerType, LongType
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.shared_rows import row_modes

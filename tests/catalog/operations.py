@@ -10,7 +10,7 @@ from icefloe.commit.parent import Parent
 from icefloe.data import write_data_files
 from icefloe.manifests import WITHOUT_METRICS, DataFile
 from icefloe.metadata import StatisticsFile, resolve_location
-from icefloe.schema import LongType
+from icefloe.schema.types import LongType
 from icefloe.table import Table, Transaction
 from icefloe.versions import Feature, allows
 from tests.commit.tables import bench_of, manifests

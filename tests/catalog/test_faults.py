@@ -14,7 +14,7 @@ from icefloe.catalog import Catalog, Identifier, MemoryCatalog, SqlCatalog, load
 from icefloe.catalog.memory import MemoryPointers
 from icefloe.catalog.pointers import TABLE, VIEW
 from icefloe.errors import CommitFailed, CommitStateUnknown, StorageError
-from icefloe.schema import LongType
+from icefloe.schema.types import LongType
 from icefloe.storage import DeleteFailure, Storage
 from icefloe.table import Table
 from tests.catalog.databases import PostgresServer

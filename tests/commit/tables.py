@@ -22,8 +22,9 @@ from icefloe.errors import CommitFailed
 from icefloe.manifests import DataFile, FileContent, ManifestContent, ManifestEntry, ManifestFile
 from icefloe.metadata import TableMetadata, new_table_metadata
 from icefloe.partitioning import UNPARTITIONED, PartitionSpec, parse_partition_spec
-from icefloe.schema import DoubleType, LongType, NestedField, Schema, StringType
+from icefloe.schema import NestedField, Schema
 from icefloe.schema.binary import encode
+from icefloe.schema.types import DoubleType, LongType, StringType
 from icefloe.storage import Storage
 from icefloe.table import Table
 

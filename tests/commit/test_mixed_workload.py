@@ -20,7 +20,7 @@ import pytest
 from icefloe.catalog import Catalog
 from icefloe.commit import Planned
 from icefloe.errors import AlreadyExistsError, CommitFailed, IcefloeError, ValidationError
-from icefloe.schema import LongType
+from icefloe.schema.types import LongType
 from icefloe.table import Table
 from icefloe.versions import Feature, allows
 from tests.catalog.faults import Wire, wired

@@ -5,7 +5,7 @@ import pytest
 from icefloe.commit import BeforeSwap, Committed, Planned, Prepared, Rejected, TableState, Unknown
 from icefloe.commit.retry import COMMIT_SETTINGS, Backoff
 from icefloe.errors import CommitFailed, CommitStateUnknown, StorageError, ValidationError
-from icefloe.schema import LongType
+from icefloe.schema.types import LongType
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS
 from tests.commit.tables import (

@@ -14,7 +14,7 @@ from icefloe.commit import BeforeSwap, Committed, Expire, Planned, Prepared, Tab
 from icefloe.errors import CommitFailed, InvalidInputError, LocationNotFoundError, StaleBaseError, ValidationError
 from icefloe.metadata import updates as up
 from icefloe.partitioning import PartitionField, PartitionSpec, transforms as tr
-from icefloe.schema import LongType, StringType
+from icefloe.schema.types import LongType, StringType
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.commit.tables import (

@@ -16,7 +16,8 @@ from icefloe.errors import (
 )
 from icefloe.manifests import DataFile, ManifestContent
 from icefloe.metadata import PartitionStatisticsFile, StatisticsFile, updates as up
-from icefloe.schema import IntegerType, LongType, NestedField, Schema, StringType
+from icefloe.schema import NestedField, Schema
+from icefloe.schema.types import IntegerType, LongType, StringType
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.commit.tables import (
     BY_REGION,

@@ -22,8 +22,8 @@ from icefloe.errors import (
 )
 from icefloe.manifests import DataFile, FileContent
 from icefloe.metadata import updates as up
-from icefloe.schema import LongType
 from icefloe.schema.binary import encode
+from icefloe.schema.types import LongType
 from icefloe.table import Table
 from icefloe.versions import Feature, allows
 from tests.catalog.operations import DDL, files_of, rows

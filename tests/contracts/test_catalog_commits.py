@@ -16,7 +16,7 @@ from icefloe.errors import (
     ValidationError,
 )
 from icefloe.metadata import MAIN_BRANCH, requirements as req, updates as up
-from icefloe.schema import LongType
+from icefloe.schema.types import LongType
 from tests.catalog.tables import (
     SCHEMA,
     Maker,

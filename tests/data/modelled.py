@@ -11,7 +11,8 @@ from icefloe import expressions as ex
 from icefloe.errors import InvalidInputError
 from icefloe.manifests import DataFile
 from icefloe.partitioning import UNPARTITIONED, UNSORTED
-from icefloe.schema import LongType, NestedField, Schema
+from icefloe.schema import NestedField, Schema
+from icefloe.schema.types import LongType
 from icefloe.versions import Feature, allows
 from tests.data.tables import RowTable
 from tests.expressions.rows import arrow_table

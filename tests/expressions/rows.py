@@ -7,7 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from icefloe.expressions import Reference, Term, Transformed, values as ex
-from icefloe.schema import IcebergType, Schema, StructType, UUIDType, schema_to_arrow, type_to_arrow
+from icefloe.schema import IcebergType, Schema, StructType, schema_to_arrow, type_to_arrow
+from icefloe.schema.types import UUIDType
 from tests.strategies import FILTER_SCHEMA
 
 Row = tuple[Any, ...]

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from icefloe import expressions as ex
 from icefloe.errors import IcefloeError, InvalidExpressionError
 from icefloe.expressions import IdReference
-from icefloe.schema import DateType, DecimalType, TimestamptzType
+from icefloe.schema.types import DateType, DecimalType, TimestamptzType
 from tests.expressions.unbinding import unbind
 from tests.strategies import FILTER_SCHEMA, expressions
 

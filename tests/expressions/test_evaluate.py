@@ -9,7 +9,8 @@ from hypothesis import given, strategies as st
 from icefloe import expressions as ex
 from icefloe.errors import InvalidExpressionError, InvalidInputError
 from icefloe.expressions import And, Or, Predicate
-from icefloe.schema import DoubleType, NestedField, Schema
+from icefloe.schema import NestedField, Schema
+from icefloe.schema.types import DoubleType
 from tests.expressions.rows import Row, arrow_table, naive
 from tests.strategies import FILTER_SCHEMA, expressions, filter_rows as rows_of_filter_schema
 

@@ -9,7 +9,7 @@ from icefloe import expressions as ex
 from icefloe.errors import InvalidInputError
 from icefloe.expressions import inclusive_projection, strict_projection
 from icefloe.partitioning import PartitionField, PartitionSpec, parse_partition_spec, partition_type, transforms as tr
-from icefloe.schema import DateType
+from icefloe.schema.types import DateType
 from tests.expressions.rows import Row
 from tests.expressions.unbinding import unbind
 from tests.strategies import FILTER_SCHEMA, expressions, filter_rows, filter_specs

@@ -14,7 +14,8 @@ from icefloe.formats.parquet.chunks import ParquetChunksWriter
 from icefloe.formats.parquet.footer import footer_of
 from icefloe.formats.parquet.thrift_codec import ThriftReader, write_struct
 from icefloe.formats.parquet.writer import ParquetFileWriter
-from icefloe.schema import DoubleType, LongType, NestedField, Schema, StringType, schema_to_arrow
+from icefloe.schema import NestedField, Schema, schema_to_arrow
+from icefloe.schema.types import DoubleType, LongType, StringType
 from icefloe.versions import ALL_VERSIONS
 from tests.formats.rows import tables_of
 from tests.formats.test_parquet import storable

@@ -10,7 +10,8 @@ from icefloe.errors import IcefloeError, InvalidSchemaError
 from icefloe.formats.parquet.reader import ParquetFileReader
 from icefloe.formats.parquet.writer import ParquetFileWriter
 from icefloe.formats.projection import arrow_object
-from icefloe.schema import Schema, SchemaUpdate, UnknownType
+from icefloe.schema import Schema, SchemaUpdate
+from icefloe.schema.types import UnknownType
 from tests.formats.rows import arrow_table, contents
 from tests.schema.test_projection import evolve, has_variant, naive
 from tests.strategies import schemas, values_of

@@ -20,7 +20,8 @@ from icefloe.inspect import TABLE_NAMES, Inspect
 from icefloe.inspect.schemas import table_partition_type
 from icefloe.metadata import Snapshot, apply_all, branch, tag, updates as up
 from icefloe.partitioning import PartitionField, PartitionSpec, parse_partition_spec, transforms as tr
-from icefloe.schema import IntegerType, LongType, NestedField, Schema, StringType
+from icefloe.schema import NestedField, Schema
+from icefloe.schema.types import IntegerType, LongType, StringType
 from icefloe.storage import Storage
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.planning.tables import SyntheticTable

@@ -14,7 +14,8 @@ from icefloe.formats.position_deletes import POSITION_DELETE_SCHEMA, write_posit
 from icefloe.inspect import Inspect, position_deletes
 from icefloe.manifests import DataFile, FileContent
 from icefloe.partitioning import parse_partition_spec
-from icefloe.schema import LongType, NestedField, Schema, StringType, reserved, schema_to_arrow
+from icefloe.schema import NestedField, Schema, reserved, schema_to_arrow
+from icefloe.schema.types import LongType, StringType
 from icefloe.storage import Storage
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.peers.tables import as_delete, data_file

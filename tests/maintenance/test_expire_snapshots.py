@@ -15,7 +15,7 @@ from icefloe.formats.equality_deletes import equality_delete_writer
 from icefloe.maintenance import reachable_files
 from icefloe.maintenance.expire_snapshots import ExpiredFiles
 from icefloe.manifests import FileContent
-from icefloe.schema import StringType
+from icefloe.schema.types import StringType
 from icefloe.storage.local import LocalFiles
 from icefloe.table import Table
 from icefloe.verification import silent

@@ -26,8 +26,9 @@ from icefloe.manifests import (
     write_manifest,
 )
 from icefloe.partitioning import UNPARTITIONED
-from icefloe.schema import IntegerType, LongType, NestedField, Schema
+from icefloe.schema import NestedField, Schema
 from icefloe.schema.binary import encode
+from icefloe.schema.types import IntegerType, LongType
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.strategies import texts
 

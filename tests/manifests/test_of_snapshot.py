@@ -23,7 +23,8 @@ from icefloe.manifests import (
 )
 from icefloe.metadata import Snapshot, TableMetadata, new_table_metadata
 from icefloe.partitioning import UNPARTITIONED
-from icefloe.schema import LongType, NestedField, Schema, StructType
+from icefloe.schema import NestedField, Schema, StructType
+from icefloe.schema.types import LongType
 
 
 def columns(count: int = 1) -> ManifestColumns:

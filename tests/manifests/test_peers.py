@@ -45,8 +45,9 @@ from icefloe.manifests import (
     write_manifest,
 )
 from icefloe.partitioning import parse_partition_spec
-from icefloe.schema import LongType, NestedField, Schema, StringType, TimestampType
+from icefloe.schema import NestedField, Schema
 from icefloe.schema.binary import encode
+from icefloe.schema.types import LongType, StringType, TimestampType
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 
 SCHEMA = Schema(

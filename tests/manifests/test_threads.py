@@ -15,7 +15,8 @@ from icefloe.manifests import (
     write_manifest,
 )
 from icefloe.partitioning import parse_partition_spec
-from icefloe.schema import LongType, NestedField, Schema, StringType
+from icefloe.schema import NestedField, Schema
+from icefloe.schema.types import LongType, StringType
 from icefloe.versions import ALL_VERSIONS
 
 SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "region", StringType()))

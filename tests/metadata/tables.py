@@ -12,7 +12,8 @@ from icefloe.metadata import (
     updates as up,
 )
 from icefloe.partitioning import UNPARTITIONED, UNSORTED, PartitionSpec, SortOrder, parse_partition_spec
-from icefloe.schema import DateType, LongType, NestedField, Schema, StringType
+from icefloe.schema import NestedField, Schema
+from icefloe.schema.types import DateType, LongType, StringType
 from icefloe.versions import Feature, allows
 
 UUID = "9c12d441-03fe-4693-9a96-a0705ddf69c1"

@@ -31,7 +31,8 @@ from icefloe.metadata import (
     updates as up,
 )
 from icefloe.partitioning import UNSORTED, parse_sort_order
-from icefloe.schema import LongType, NestedField, Schema
+from icefloe.schema import NestedField, Schema
+from icefloe.schema.types import LongType
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.metadata.tables import BY_DAY, CREATED_MS, NOW_MS, SCHEMA, UUID, append, commit, new_table, next_snapshot
 from tests.strategies import new_tables, partition_specs, schemas, sort_orders, table_metadata

@@ -19,7 +19,8 @@ from icefloe.partitioning import (
     parse_sort_order,
     transforms as tr,
 )
-from icefloe.schema import NestedField, Schema, StringType, VariantType
+from icefloe.schema import NestedField, Schema
+from icefloe.schema.types import StringType, VariantType
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.metadata.tables import BY_DAY, SCHEMA, commit, new_table
 

@@ -26,7 +26,8 @@ from icefloe.metadata import (
     updates as up,
 )
 from icefloe.partitioning import PartitionField, PartitionSpec, parse_sort_order, transforms as tr
-from icefloe.schema import Schema, StringType as OurStringType
+from icefloe.schema import Schema
+from icefloe.schema.types import StringType as OurStringType
 from tests.metadata.tables import SCHEMA, new_table, next_snapshot
 from tests.strategies import table_metadata
 

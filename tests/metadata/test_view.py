@@ -32,7 +32,8 @@ from icefloe.metadata import (
     view_to_json,
     view_to_object,
 )
-from icefloe.schema import NestedField, Schema, StringType
+from icefloe.schema import NestedField, Schema
+from icefloe.schema.types import StringType
 from tests.metadata.tables import CREATED_MS, SCHEMA
 from tests.metadata.views import VERSION, VIEW, VIEW_UUID
 

@@ -17,7 +17,7 @@ from pyiceberg.table import StaticTable
 from icefloe.expressions import AlwaysTrue
 from icefloe.formats.variant.json import to_json
 from icefloe.formats.variant.values import Variant
-from icefloe.schema import GeographyType, GeometryType, VariantType
+from icefloe.schema.types import GeographyType, GeometryType, VariantType
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.peers.clickhouse import ClickHousePeer

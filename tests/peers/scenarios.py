@@ -15,7 +15,8 @@ from icefloe.commit import StatisticsChange
 from icefloe.formats.puffin.files import Blob
 from icefloe.formats.variant.json import parse_json
 from icefloe.metadata import BlobMetadata, StatisticsFile
-from icefloe.schema import DecimalType, DoubleType, IntegerType, LongType, StringType, parse_ddl
+from icefloe.schema import parse_ddl
+from icefloe.schema.types import DecimalType, DoubleType, IntegerType, LongType, StringType
 from icefloe.spark.engine import why_not_written
 from icefloe.spark.session import Session
 from icefloe.table import Table

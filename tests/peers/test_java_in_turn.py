@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from icefloe.schema import LongType, StringType
+from icefloe.schema.types import LongType, StringType
 from icefloe.table import Table
 from icefloe.verification import Code
 from icefloe.versions import Feature, allows

@@ -14,7 +14,8 @@ from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransfor
 from pyiceberg.types import DoubleType, LongType as TheirLongType
 
 from icefloe.formats.parquet.reader import ParquetFileReader
-from icefloe.schema import StringType, create_name_mapping, parse_ddl, schema_to_arrow
+from icefloe.schema import create_name_mapping, parse_ddl, schema_to_arrow
+from icefloe.schema.types import StringType
 from icefloe.spark.session import Session
 from icefloe.storage import Storage
 from icefloe.verification import Code

@@ -9,7 +9,8 @@ from icefloe.errors import NoSuchSnapshotError, StateError
 from icefloe.expressions import AlwaysTrue, Expression, evaluate
 from icefloe.metadata import apply_all, updates as up
 from icefloe.planning import ChangelogScan, ChangelogScanTask, ChangeType
-from icefloe.schema import LongType, NestedField, Schema
+from icefloe.schema import NestedField, Schema
+from icefloe.schema.types import LongType
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.planning.histories import histories, leaves
 from tests.planning.tables import SyntheticTable

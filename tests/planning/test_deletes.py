@@ -9,7 +9,8 @@ from icefloe.errors import CorruptFileError
 from icefloe.manifests import DataFile
 from icefloe.partitioning import PartitionField, PartitionSpec, parse_partition_spec, transforms as tr
 from icefloe.planning import FileScanTask, TableScan
-from icefloe.schema import DoubleType, LongType, NestedField, Schema, StringType
+from icefloe.schema import NestedField, Schema
+from icefloe.schema.types import DoubleType, LongType, StringType
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.planning.tables import SyntheticTable
 

@@ -8,7 +8,8 @@ from icefloe.errors import NoSuchColumnError, NoSuchSnapshotError, StateError
 from icefloe.metadata import apply_all, branch, updates as up
 from icefloe.partitioning import parse_partition_spec
 from icefloe.planning import IncrementalAppendScan
-from icefloe.schema import LongType, NestedField, Schema, StringType
+from icefloe.schema import NestedField, Schema
+from icefloe.schema.types import LongType, StringType
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.planning.tables import SyntheticTable
 

@@ -25,7 +25,8 @@ from icefloe.manifests import ManifestCache, encode_manifest_list
 from icefloe.metadata import SnapshotLogEntry, apply_all, branch, tag, updates as up
 from icefloe.partitioning import parse_partition_spec
 from icefloe.planning import FileScanTask, ScanReport, TableScan
-from icefloe.schema import LongType, NestedField, Schema, StringType, StructType
+from icefloe.schema import NestedField, Schema, StructType
+from icefloe.schema.types import LongType, StringType
 from icefloe.storage import Storage
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.planning.tables import SyntheticTable

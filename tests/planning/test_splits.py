@@ -11,7 +11,8 @@ from icefloe.expressions import AlwaysTrue
 from icefloe.manifests import DataFile, FileContent
 from icefloe.planning import CombinedScanTask, FileScanTask, TableScan, cut_task, scan_options
 from icefloe.planning.tasks import pack_tasks, split_task
-from icefloe.schema import LongType, NestedField, Schema
+from icefloe.schema import NestedField, Schema
+from icefloe.schema.types import LongType
 from tests.planning.tables import SyntheticTable
 
 

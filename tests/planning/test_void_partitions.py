@@ -14,7 +14,7 @@ import pytest
 from icefloe import load_catalog
 from icefloe.errors import IncompatibleChangeError
 from icefloe.manifests import read_manifest_list
-from icefloe.schema import StringType
+from icefloe.schema.types import StringType
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 

@@ -19,30 +19,32 @@ from icefloe.errors import (
     UnsupportedVersionError,
 )
 from icefloe.schema import (
+    IcebergType,
+    NestedField,
+    Schema,
+    SchemaUpdate,
+    StructType,
+    can_promote,
+    parse_ddl,
+    schema_from_json,
+    schema_to_json,
+)
+from icefloe.schema.types import (
     BinaryType,
     DateType,
     DecimalType,
     DoubleType,
     FloatType,
-    IcebergType,
     IntegerType,
     ListType,
     LongType,
     MapType,
-    NestedField,
-    Schema,
-    SchemaUpdate,
     StringType,
-    StructType,
     TimestampNanoType,
     TimestampType,
     TimestamptzType,
     UnknownType,
     VariantType,
-    can_promote,
-    parse_ddl,
-    schema_from_json,
-    schema_to_json,
 )
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.strategies import names, primitive_types, schemas, types

@@ -2,7 +2,8 @@
 
 import pytest
 
-from icefloe.schema import MAX_COLUMN_ID, LongType, NestedField, StructType, reserved
+from icefloe.schema import MAX_COLUMN_ID, NestedField, StructType, reserved
+from icefloe.schema.types import LongType
 
 # spec: Reserved Field IDs
 TABLE = """2147483646 _file string

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from icefloe.errors import InvalidValueError
-from icefloe.schema import (
+from icefloe.schema.temporal import (
     MICROS_PER_SECOND,
     NANOS_PER_SECOND,
     civil_from_days,
@@ -15,9 +15,9 @@ from icefloe.schema import (
     format_time,
     format_timestamp,
     parse_date,
+    parse_time,
     parse_timestamp,
 )
-from icefloe.schema.temporal import parse_time
 from tests.strategies import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
 
 

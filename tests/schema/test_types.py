@@ -6,25 +6,23 @@ import pytest
 from hypothesis import given
 
 from icefloe.errors import InvalidTypeError
-from icefloe.schema import (
+from icefloe.schema import IcebergType, NestedField, StructType
+from icefloe.schema.types import (
+    PLAIN_TYPES,
     DecimalType,
     FixedType,
     GeographyType,
     GeometryType,
-    IcebergType,
     IntegerType,
     ListType,
     LongType,
     MapType,
-    NestedField,
     PrimitiveType,
     StringType,
-    StructType,
     VariantType,
     parse_type,
     walk_fields,
 )
-from icefloe.schema.types import PLAIN_TYPES
 from icefloe.versions import Feature
 from tests.strategies import primitive_types, types
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import assume, given, strategies as st
 
 from icefloe.errors import InvalidValueError
-from icefloe.schema import (
+from icefloe.schema import IcebergType, NestedField, NestedType, StructType, value_from_json, value_to_json
+from icefloe.schema.types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -20,15 +21,11 @@ from icefloe.schema import (
     FloatType,
     GeographyType,
     GeometryType,
-    IcebergType,
     IntegerType,
     ListType,
     LongType,
     MapType,
-    NestedField,
-    NestedType,
     StringType,
-    StructType,
     TimestampNanoType,
     TimestampType,
     TimestamptzNanoType,
@@ -37,8 +34,6 @@ from icefloe.schema import (
     UnknownType,
     UUIDType,
     VariantType,
-    value_from_json,
-    value_to_json,
     walk_fields,
 )
 from icefloe.schema.wkb import wkt_to_wkb

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from icefloe.errors import InvalidValueError
-from icefloe.schema import (
+from icefloe.schema import IcebergType, NestedField, NestedType, StructType, coerce, parse_text, to_text
+from icefloe.schema.types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -22,15 +23,11 @@ from icefloe.schema import (
     FloatType,
     GeographyType,
     GeometryType,
-    IcebergType,
     IntegerType,
     ListType,
     LongType,
     MapType,
-    NestedField,
-    NestedType,
     StringType,
-    StructType,
     TimestampNanoType,
     TimestampType,
     TimestamptzNanoType,
@@ -39,9 +36,6 @@ from icefloe.schema import (
     UnknownType,
     UUIDType,
     VariantType,
-    coerce,
-    parse_text,
-    to_text,
     walk_fields,
 )
 from tests.strategies import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, primitive_types, types, values_of

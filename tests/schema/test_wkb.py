@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from icefloe.errors import InvalidValueError
-from icefloe.schema import GeographyType, GeometryType, GeoPoint, bounding_box
+from icefloe.schema import GeoPoint, bounding_box
+from icefloe.schema.types import GeographyType, GeometryType
 from icefloe.schema.wkb import check_wkb, wkb_to_wkt, wkt_to_wkb
 
 

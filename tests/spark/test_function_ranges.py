@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from icefloe.schema import DateType, IcebergType, NestedField, TimestampType
+from icefloe.schema import IcebergType, NestedField
+from icefloe.schema.types import DateType, TimestampType
 from icefloe.spark.catalyst import Node, NotUnderstood, Range, days_of, source_range
 
 EPOCH = dt.date(1970, 1, 1)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from icefloe.schema import DoubleType, LongType, StringType
+from icefloe.schema.types import DoubleType, LongType, StringType
 from icefloe.spark.connect import connect
 from icefloe.spark.session import Session
 from icefloe.table import Table

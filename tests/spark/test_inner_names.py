@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import icefloe
-from icefloe.schema import IntegerType, walk_fields
+from icefloe.schema.types import IntegerType, walk_fields
 from icefloe.spark.inner_names import PREFIX, InnerColumns, inner_columns
 from icefloe.table import Table
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from icefloe.errors import InvalidPropertyError, NoSuchSnapshotError, StateError
-from icefloe.schema import VARIANT_STORAGE, parse_type
+from icefloe.schema import VARIANT_STORAGE
+from icefloe.schema.types import parse_type
 from icefloe.spark.connect import connect
 from icefloe.spark.session import Session
 from icefloe.table import Table

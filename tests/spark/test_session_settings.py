@@ -9,7 +9,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql.types import VariantVal
 
-from icefloe.schema import StringType
+from icefloe.schema.types import StringType
 from icefloe.spark.connect import connect
 from icefloe.spark.session import Session
 from tests.spark.reading import new_catalog

@@ -8,7 +8,8 @@ from pyspark.errors import AnalysisException
 
 from icefloe import load_catalog
 from icefloe.errors import AlreadyExistsError, InvalidSchemaError, NoSuchColumnError
-from icefloe.schema import IntegerType, LongType, NestedField, Schema
+from icefloe.schema import NestedField, Schema
+from icefloe.schema.types import IntegerType, LongType
 from icefloe.spark.connect import connect
 from icefloe.spark.session import Session
 from tests.shared_rows import sql_modes, sql_rows

@@ -7,7 +7,7 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from icefloe.errors import IcefloeError, InvalidInputError, InvalidValueError
-from icefloe.schema import StringType, walk_fields
+from icefloe.schema.types import StringType, walk_fields
 from icefloe.spark.connect import connect
 from icefloe.spark.session import Session
 from icefloe.table import Table

@@ -22,7 +22,8 @@ from icefloe.formats.variant.reading import decode
 from icefloe.formats.variant.values import Variant
 from icefloe.manifests import DataFile
 from icefloe.rows.engines import ARROW, engine_for, engine_named
-from icefloe.schema import NestedField, Schema, StringType, schema_to_arrow
+from icefloe.schema import NestedField, Schema, schema_to_arrow
+from icefloe.schema.types import StringType
 from icefloe.spark.engine import SparkEngine, why_not_written
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows

@@ -11,7 +11,7 @@ import pytest
 from icefloe import load_catalog
 from icefloe.catalog import Catalog
 from icefloe.errors import IcefloeError, IncompatibleChangeError, InvalidInputError, NoSuchColumnError, ValidationError
-from icefloe.schema import LongType
+from icefloe.schema.types import LongType
 from icefloe.sql.procedures import call
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS

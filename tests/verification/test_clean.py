@@ -17,7 +17,8 @@ from pyiceberg.types import LongType as TheirLongType
 import icefloe
 from icefloe.commit import Expire, Planned
 from icefloe.manifests import ManifestContent, ManifestFile
-from icefloe.schema import LongType, StringType, UUIDType, schema_to_arrow
+from icefloe.schema import schema_to_arrow
+from icefloe.schema.types import LongType, StringType, UUIDType
 from icefloe.storage import Storage
 from icefloe.table import Table
 from icefloe.verification import VerificationReport, silent, verify

@@ -16,8 +16,9 @@ from icefloe.formats.position_deletes import write_position_deletes
 from icefloe.manifests import FileContent, ManifestContent, ManifestFile
 from icefloe.metadata import PartitionStatisticsFile, SnapshotLogEntry, StatisticsFile, tag
 from icefloe.partitioning import PartitionField, PartitionSpec, SortField, SortOrder, transforms as tr
-from icefloe.schema import LongType, Schema, reserved
+from icefloe.schema import Schema, reserved
 from icefloe.schema.binary import encode
+from icefloe.schema.types import LongType
 from icefloe.table import Table
 from icefloe.verification import Code
 from icefloe.versions import ALL_VERSIONS, Feature, allows

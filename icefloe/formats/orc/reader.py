@@ -15,7 +15,7 @@ from icefloe.formats.orc.arrays import child_numbers, from_orc, type_count
 from icefloe.formats.orc.footer import Stripe, parse_tail
 from icefloe.formats.orc.schema_codec import columns_of_orc, with_wanted_types
 from icefloe.formats.orc.timestamps import FarTimestamps, far_types
-from icefloe.schema import NameMapping, Schema, UnknownType, Value, schema_to_arrow
+from icefloe.schema import NameMapping, Schema, Value, schema_to_arrow, types
 
 
 class OrcFileReader(FileReader):
@@ -64,7 +64,7 @@ class OrcFileReader(FileReader):
     def _refuse_unknown(self, file_schema: Schema) -> None:
         """A column of a type that Iceberg lacks is not missing; to read it as null would hide its values."""
         for field_id, field in file_schema.fields_by_id.items():
-            if isinstance(field.field_type, UnknownType) and field_id in self._wanted.fields_by_id:
+            if isinstance(field.field_type, types.UnknownType) and field_id in self._wanted.fields_by_id:
                 raise IncompatibleChangeError(
                     f"{self._location}: column {field.name!r} is of an ORC type that no table has"
                 )

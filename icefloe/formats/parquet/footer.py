@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from icefloe.formats.parquet.thrift_codec import STRUCT, ThriftReader, write_varint
-from icefloe.schema import DEFAULT_CRS, EDGE_ALGORITHMS, GeographyType
+from icefloe.schema import types
 
 MAGIC = b"PAR1"
 """With which Parquet files begin and end."""
@@ -21,12 +21,12 @@ VARIANT_ANNOTATION = bytes.fromhex("0c20 13 01 00 00")
 """LogicalType is a union; its member 16 is VariantType, whose member 1 is the version of the encoding: 1."""
 
 
-def geography_annotation(kind: GeographyType) -> bytes:
+def geography_annotation(kind: types.GeographyType) -> bytes:
     """Member 18 of the union: the CRS, unless it is the default, and the algorithm by its number."""
     crs = kind.crs.encode()
-    has_crs = kind.crs != DEFAULT_CRS
+    has_crs = kind.crs != types.DEFAULT_CRS
     name = b"\x18" + write_varint(len(crs)) + crs if has_crs else b""
-    algorithm = write_varint(EDGE_ALGORITHMS.index(kind.algorithm) << 1)
+    algorithm = write_varint(types.EDGE_ALGORITHMS.index(kind.algorithm) << 1)
     return b"\x0c\x24" + name + (b"\x15" if has_crs else b"\x25") + algorithm + b"\x00\x00"
 
 

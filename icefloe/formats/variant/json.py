@@ -17,7 +17,7 @@ from icefloe.errors import InvalidValueError
 from icefloe.formats.variant.reading import walk
 from icefloe.formats.variant.values import Variant, VariantKind, VariantPrimitive
 from icefloe.formats.variant.writing import encode
-from icefloe.schema import MICROS_PER_SECOND, NANOS_PER_SECOND, format_date, format_time, format_timestamp
+from icefloe.schema import temporal
 
 _MAX_DIGITS = 38
 
@@ -72,13 +72,13 @@ def _leaf_text(primitive: VariantPrimitive) -> str:
         case VariantKind.DECIMAL4 | VariantKind.DECIMAL8 | VariantKind.DECIMAL16:
             return f"{value:f}"
         case VariantKind.DATE:
-            return _quote(format_date(value))
+            return _quote(temporal.format_date(value))
         case VariantKind.TIME:
-            return _quote(_without_zeros(format_time(value)))
+            return _quote(_without_zeros(temporal.format_time(value)))
         case VariantKind.TIMESTAMP | VariantKind.TIMESTAMPTZ:
-            return _moment(value, MICROS_PER_SECOND, primitive.kind is VariantKind.TIMESTAMPTZ)
+            return _moment(value, temporal.MICROS_PER_SECOND, primitive.kind is VariantKind.TIMESTAMPTZ)
         case VariantKind.TIMESTAMP_NANOS | VariantKind.TIMESTAMPTZ_NANOS:
-            return _moment(value, NANOS_PER_SECOND, primitive.kind is VariantKind.TIMESTAMPTZ_NANOS)
+            return _moment(value, temporal.NANOS_PER_SECOND, primitive.kind is VariantKind.TIMESTAMPTZ_NANOS)
         case VariantKind.BINARY:
             return _quote(b64encode(value).decode())
         case VariantKind.STRING:
@@ -88,7 +88,7 @@ def _leaf_text(primitive: VariantPrimitive) -> str:
 
 
 def _moment(ticks: int, per_second: int, zoned: bool) -> str:
-    text = _without_zeros(format_timestamp(ticks, per_second).replace("T", " "))
+    text = _without_zeros(temporal.format_timestamp(ticks, per_second).replace("T", " "))
     return _quote(text + "+00:00" if zoned else text)
 
 
