@@ -82,14 +82,11 @@ class AvroFile:
             table.append((count, data_at - first, end - SYNC_SIZE - first))
             at, rows = end, rows + count
         data = self._at(first, at - first)
-        self._check_markers(data, table, first)
-        blocks = np.array(table, np.int64)
-        return Container(self._location, memoryview(data), self.header, blocks, _LIMITS, first), at
-
-    def _check_markers(self, data: bytes, table: list[tuple[int, int, int]], first: int) -> None:
         for _, _, end in table:
             if data[end : end + SYNC_SIZE] != self.header.sync:
                 raise self._bad(f"the block before byte {first + end} does not end in the file's sync marker")
+        blocks = np.array(table, np.int64)
+        return Container(self._location, memoryview(data), self.header, blocks, _LIMITS, first), at
 
     def _bad(self, problem: str) -> CorruptFileError:
         return CorruptFileError(self._location, problem)

@@ -46,12 +46,10 @@ class AvroFileWriter(FileWriter):
 
     @property
     def bytes_written(self) -> int:
-        """About how large the file would be if it were closed now."""
         shrinking = (self._written - self._header) / self._raw if self._raw else 1.0
         return self._written + int(self._waiting_bytes * shrinking)
 
     def write(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Take in a record batch or table with the columns of the schema, matched by name."""
         batch = conform(batch, self.schema)
         pieces = [batch] if isinstance(batch, pa.RecordBatch) else batch.to_batches()
         encoded = [encode_rows(part, self.schema) for piece in pieces for part in _slices(piece)]

@@ -44,12 +44,10 @@ class OrcFileWriter(FileWriter):
 
     @property
     def bytes_written(self) -> int:
-        """About how large the file would be if it were closed now."""
         shrinking = self._flushed / self._raw_flushed if self._raw_flushed else 1.0
         return self._sink.written + int((self._raw - self._raw_flushed) * shrinking)
 
     def write(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Take in a record batch or table with the columns of the schema, matched by name."""
         batch = conform(batch, self.schema)
         pieces = [batch] if isinstance(batch, pa.RecordBatch) else batch.to_batches()
         stored = [self._stored(piece) for piece in pieces if piece.num_rows]

@@ -72,11 +72,9 @@ class ParquetFileWriter(FileWriter):
 
     @property
     def bytes_written(self) -> int:
-        """About how large the file would be if it were closed now."""
         return self._sink.written + int(self._waiting_bytes * self._shrinking())
 
     def write(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Take in a record batch or table with the columns of the schema, matched by name."""
         batch = conform(batch, self.schema)
         if not batch.num_rows:
             return
