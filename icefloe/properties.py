@@ -46,9 +46,9 @@ def property_as_int(properties: Properties, key: str, default: int, at_least: in
     return _integer(properties, key, default, at_least, MAX_INT)
 
 
-def property_as_long(properties: Properties, key: str, default: int, at_least: int = -MAX_LONG - 1) -> int:
+def property_as_long(properties: Properties, key: str, default: int) -> int:
     """A property that is a 64-bit number."""
-    return _integer(properties, key, default, at_least, MAX_LONG)
+    return _integer(properties, key, default, -MAX_LONG - 1, MAX_LONG)
 
 
 def property_as_bool(properties: Properties, key: str, default: bool) -> bool:
@@ -104,16 +104,11 @@ class Property(Generic[Value]):
         return self.read(properties, self.key, self.default)
 
 
-def _count(properties: Properties, key: str, default: int) -> int:
-    return property_as_int(properties, key, default, at_least=0)
+def _from(at_least: int, at_most: int = MAX_INT) -> Callable[[Properties, str, int], int]:
+    return lambda properties, key, default: _integer(properties, key, default, at_least, at_most)
 
 
-def _positive(properties: Properties, key: str, default: int) -> int:
-    return property_as_int(properties, key, default, at_least=1)
-
-
-def _positive_long(properties: Properties, key: str, default: int) -> int:
-    return property_as_long(properties, key, default, at_least=1)
+_count, _positive, _positive_long = _from(0), _from(1), _from(1, MAX_LONG)
 
 
 def _word(*choices: str) -> Callable[[Properties, str, str], str]:

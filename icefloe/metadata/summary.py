@@ -58,6 +58,18 @@ _TOTALS = (
     (TOTAL_POSITION_DELETES, ADDED_POSITION_DELETES, REMOVED_POSITION_DELETES),
     (TOTAL_EQUALITY_DELETES, ADDED_EQUALITY_DELETES, REMOVED_EQUALITY_DELETES),
 )
+_FILE_KEYS = (
+    ("data_files", ADDED_DATA_FILES, DELETED_DATA_FILES),
+    ("equality_delete_files", ADDED_EQUALITY_DELETE_FILES, REMOVED_EQUALITY_DELETE_FILES),
+    ("position_delete_files", ADDED_POSITION_DELETE_FILES, REMOVED_POSITION_DELETE_FILES),
+    ("delete_files", ADDED_DELETE_FILES, REMOVED_DELETE_FILES),
+    ("deletion_vectors", ADDED_DVS, REMOVED_DVS),
+    ("records", ADDED_RECORDS, DELETED_RECORDS),
+    ("size_in_bytes", ADDED_FILES_SIZE, REMOVED_FILES_SIZE),
+    ("position_deletes", ADDED_POSITION_DELETES, REMOVED_POSITION_DELETES),
+    ("equality_deletes", ADDED_EQUALITY_DELETES, REMOVED_EQUALITY_DELETES),
+)
+"""The counts of files, and their keys if the files were added or removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,28 +166,10 @@ def _metrics(counts: ChangeCounts, partition_limit: int) -> Iterable[tuple[str, 
 
 
 def _file_metrics(added: FileCounts, removed: FileCounts) -> Iterable[tuple[str, str]]:
-    for key, value in (
-        (ADDED_DATA_FILES, added.data_files),
-        (DELETED_DATA_FILES, removed.data_files),
-        (ADDED_EQUALITY_DELETE_FILES, added.equality_delete_files),
-        (REMOVED_EQUALITY_DELETE_FILES, removed.equality_delete_files),
-        (ADDED_POSITION_DELETE_FILES, added.position_delete_files),
-        (REMOVED_POSITION_DELETE_FILES, removed.position_delete_files),
-        (ADDED_DELETE_FILES, added.delete_files),
-        (REMOVED_DELETE_FILES, removed.delete_files),
-        (ADDED_DVS, added.deletion_vectors),
-        (REMOVED_DVS, removed.deletion_vectors),
-        (ADDED_RECORDS, added.records),
-        (DELETED_RECORDS, removed.records),
-        (ADDED_FILES_SIZE, added.size_in_bytes),
-        (REMOVED_FILES_SIZE, removed.size_in_bytes),
-        (ADDED_POSITION_DELETES, added.position_deletes),
-        (REMOVED_POSITION_DELETES, removed.position_deletes),
-        (ADDED_EQUALITY_DELETES, added.equality_deletes),
-        (REMOVED_EQUALITY_DELETES, removed.equality_deletes),
-    ):
-        if value:
-            yield key, str(value)
+    for field_name, added_key, removed_key in _FILE_KEYS:
+        for key, counts in ((added_key, added), (removed_key, removed)):
+            if value := getattr(counts, field_name):
+                yield key, str(value)
 
 
 def _totals(metrics: Mapping[str, str], previous: Mapping[str, str] | None) -> Iterable[tuple[str, str]]:
