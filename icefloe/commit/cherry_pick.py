@@ -79,7 +79,7 @@ class _Pick:
             return Delta(Operation.APPEND, manifests, added, properties=properties)
         # The partitions must be as they were when the picked snapshot replaced them.
         since = conflicts.Since(parent, conflicts.Planned(picked.parent_snapshot_id))
-        conflicts.check_no_new_data(since, conflicts.PartitionScope(PartitionSet.of(added), parent.metadata))
+        since.check_no_new_data(conflicts.PartitionScope(PartitionSet.of(added), parent.metadata))
         removed = conflicts.entries_of(parent, picked, ManifestContent.DATA, EntryStatus.DELETED, EVERYTHING)
         named = NamedFiles.of(list(removed), parent.metadata)
         data = remove_files(parent, ManifestContent.DATA, named.may_be_in, named.mask)

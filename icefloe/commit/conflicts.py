@@ -136,65 +136,6 @@ def last_of_others(parent: Parent) -> Snapshot | None:
     return snapshot
 
 
-class Since:
-    """The files that other writers added and removed since an operation was planned.
-
-    Files of rewrites hold no new rows and delete nothing new, and rows of rewritten files still exist, so they are left out
-    unless they are asked for.
-    """
-
-    def __init__(self, parent: Parent, planned: Planned) -> None:
-        _check_planned(planned)
-        self._parent = parent
-        newer = snapshots_since(parent.metadata, parent.snapshot, settled(planned, parent.bench))
-        self.snapshots = [each for each in newer if each.snapshot_id not in parent.bench.first_parents]
-
-    def added_data(self, scope: "Scope") -> Iterator[ManifestColumns]:
-        """Data files that were added."""
-        return self._entries(ManifestContent.DATA, EntryStatus.ADDED, scope, _REWRITES)
-
-    def removed_data(self, scope: "Scope", *, by_rewrites: bool = False) -> Iterator[ManifestColumns]:
-        """Data files that were removed."""
-        return self._entries(ManifestContent.DATA, EntryStatus.DELETED, scope, () if by_rewrites else _REWRITES)
-
-    def added_deletes(self, scope: "Scope | None", *, by_updates: bool = False) -> Iterator[ManifestColumns]:
-        """Delete files that were added, anywhere without a scope.
-
-        With `by_updates`, only those of commits that added rows too: a plain delete can be repeated without harm.
-        """
-        ignored = (*_REWRITES, Operation.DELETE) if by_updates else _REWRITES
-        return self._entries(ManifestContent.DELETES, EntryStatus.ADDED, scope, ignored)
-
-    def _entries(
-        self, content: ManifestContent, status: EntryStatus, scope: "Scope | None", ignored: tuple[Operation, ...]
-    ) -> Iterator[ManifestColumns]:
-        for snapshot in self.snapshots:
-            if snapshot.operation in ignored:
-                continue
-            wanted = WITHOUT_METRICS if scope is None else scope.wanted
-            yield from entries_of(self._parent, snapshot, content, status, wanted, scope)
-
-
-def entries_of(
-    parent: Parent,
-    snapshot: Snapshot,
-    content: ManifestContent,
-    status: EntryStatus,
-    wanted: Wanted,
-    scope: "Scope | None" = None,
-) -> Iterator[ManifestColumns]:
-    """The files that a snapshot added or removed, of the manifests that may hold one of the scope."""
-    for manifest in parent.manifests_of(snapshot):
-        is_new = manifest.added_snapshot_id == snapshot.snapshot_id and manifest.content is content
-        has_some = manifest.has_added_files if status is EntryStatus.ADDED else manifest.has_deleted_files
-        if is_new and has_some and (scope is None or scope.may_be_in(manifest)):
-            columns = parent.read(manifest, wanted)
-            is_such = columns.column("status").to_numpy() == int(status)
-            columns = columns.filter(is_such & as_mask(pc.equal(columns.column("snapshot_id"), snapshot.snapshot_id)))
-            if len(columns):
-                yield columns
-
-
 class Scope(Protocol):
     """Where an operation minds changes: rows of a predicate, or partitions."""
 
@@ -239,75 +180,94 @@ def _is_equality(files: ManifestColumns) -> Mask:
     return as_mask(pc.equal(files.column("content"), int(FileContent.EQUALITY_DELETES)))
 
 
-def check_no_new_data(since: Since, scope: Scope) -> None:
-    """No data file came that may hold a row of the scope."""
-    _check_none(since.added_data(scope), scope, "data file {} was added")
+class Since:
+    """What other writers did since an operation was planned, and whether the operation can live with it.
 
-
-def check_no_removed_data(since: Since, scope: Scope) -> None:
-    """No data file went that may have held a row of the scope."""
-    _check_none(since.removed_data(scope), scope, "data file {} was removed")
-
-
-def check_no_file_left(since: Since, partitions: PartitionSet, metadata: TableMetadata) -> None:
-    """No data file went from these partitions, not even by a rewrite: deletes by position might be about it."""
-    scope = PartitionScope(partitions, metadata, data_only=True)
-    _check_none(since.removed_data(scope, by_rewrites=True), scope, "data file {} was removed")
-
-
-def check_no_new_deletes(since: Since, scope: Scope, *, by_updates: bool = False) -> None:
-    """No delete file came that may delete a row of the scope; with `by_updates`, none of a commit that added rows too."""
-    _check_none(since.added_deletes(scope, by_updates=by_updates), scope, "delete file {} was added")
-
-
-def check_no_new_deletes_for(
-    since: Since, files: Sequence[ManifestColumns], metadata: TableMetadata, *, ignore_equality: bool = False
-) -> None:
-    """No delete file came that may delete a row of these data files.
-
-    Vectors and position deletes of one file are recognized by its path, others by the partition. Equality deletes may be
-    ignored when the files are replaced by ones of an older sequence number, which they still reach.
+    Rewrites add no rows and delete none, and rows of rewritten files still exist, so they are left out if not said otherwise.
     """
-    if not files:
-        return
-    scope = PartitionScope(PartitionSet.of(files), metadata)
-    paths = NamedFiles.of(files, metadata)
-    for deletes in since.added_deletes(scope):
-        about_one = as_mask(deletes.column("referenced_data_file").is_valid())
-        concerned = np.where(about_one, paths.mask(deletes, "referenced_data_file"), scope.might(deletes))
-        if ignore_equality:
-            concerned &= ~_is_equality(deletes)
-        if concerned.any():
-            raise ValidationError(
-                f"delete file {first_path(deletes, concerned)!r} was added by another commit for a data file that this"
-                " commit removes; plan it anew"
-            )
 
+    def __init__(self, parent: Parent, planned: Planned) -> None:
+        _check_planned(planned)
+        self._parent = parent
+        newer = snapshots_since(parent.metadata, parent.snapshot, settled(planned, parent.bench))
+        self.snapshots = [each for each in newer if each.snapshot_id not in parent.bench.first_parents]
 
-def check_no_new_unordered_deletes(
-    since: Since, parent: Parent, files: Mapping[str, LocatedFile], *, by_updates: bool
-) -> None:
-    """No delete file came for these data files of which nobody can tell whether it deletes the same rows.
+    def check_no_new_data(self, scope: Scope) -> None:
+        """No data file came that may hold a row of the scope."""
+        _check_none(self._data(EntryStatus.ADDED, scope), scope, "data file {} was added")
 
-    Vectors can tell, and are compared by their positions elsewhere. With `by_updates` only deletes of updates count.
-    """
-    partitions = {(located.spec_id, located.partition) for located in files.values()}
-    unpartitioned = {spec.spec_id for spec in parent.metadata.partition_specs if spec.is_unpartitioned}
-    for deletes in since.added_deletes(None, by_updates=by_updates):
-        for file in deletes.files():
+    def check_no_removed_data(self, scope: Scope) -> None:
+        """No data file went that may have held a row of the scope."""
+        _check_none(self._data(EntryStatus.DELETED, scope), scope, "data file {} was removed")
+
+    def check_no_file_left(self, partitions: PartitionSet) -> None:
+        """No data file went from these partitions, not even by a rewrite: deletes by position might be about it."""
+        scope = PartitionScope(partitions, self._parent.metadata, data_only=True)
+        _check_none(self._data(EntryStatus.DELETED, scope, ignored=()), scope, "data file {} was removed")
+
+    def check_no_new_deletes(self, scope: Scope, *, by_updates: bool = False) -> None:
+        """No delete file came that may delete a row of the scope; with `by_updates`, none of a commit that added rows too."""
+        _check_none(self._deletes(scope, by_updates=by_updates), scope, "delete file {} was added")
+
+    def check_no_new_deletes_for(self, files: Sequence[ManifestColumns], *, ignore_equality: bool = False) -> None:
+        """No delete file came that may delete a row of these data files.
+
+        Vectors and position deletes of one file are recognized by its path, others by the partition. Equality deletes may
+        be ignored when the files are replaced by ones of an older sequence number, which they still reach.
+        """
+        if not files:
+            return
+        scope = PartitionScope(PartitionSet.of(files), self._parent.metadata)
+        paths = NamedFiles.of(files, self._parent.metadata)
+        for deletes in self._deletes(scope):
+            about_one = as_mask(deletes.column("referenced_data_file").is_valid())
+            concerned = np.where(about_one, paths.mask(deletes, "referenced_data_file"), scope.might(deletes))
+            if ignore_equality:
+                concerned &= ~_is_equality(deletes)
+            if concerned.any():
+                raise ValidationError(
+                    f"delete file {first_path(deletes, concerned)!r} was added by another commit for a data file that this"
+                    " commit removes; plan it anew"
+                )
+
+    def check_no_new_unordered_deletes(self, files: Mapping[str, LocatedFile], *, by_updates: bool) -> None:
+        """No delete file came for these data files of which nobody can tell whether it deletes the same rows.
+
+        Vectors can tell, and are compared by their positions elsewhere. With `by_updates` only deletes of updates count.
+        """
+        partitions = {(located.spec_id, located.partition) for located in files.values()}
+        unpartitioned = {spec.spec_id for spec in self._parent.metadata.partition_specs if spec.is_unpartitioned}
+        for file in (file for deletes in self._deletes(None, by_updates=by_updates) for file in deletes.files()):
             if file.is_deletion_vector:
                 continue
             if file.referenced_data_file is not None:
                 concerned = identity(file.referenced_data_file) in files
             else:
-                concerned = (file.spec_id, file.partition) in partitions
-                is_equality = file.content is FileContent.EQUALITY_DELETES
-                concerned = concerned or (is_equality and file.spec_id in unpartitioned)
+                is_global = file.content is FileContent.EQUALITY_DELETES and file.spec_id in unpartitioned
+                concerned = is_global or (file.spec_id, file.partition) in partitions
             if concerned:
                 raise ValidationError(
                     f"delete file {file.file_path!r} was added by another commit, and may delete rows that this commit"
                     " changes; plan it anew"
                 )
+
+    def _data(
+        self, status: EntryStatus, scope: Scope, ignored: tuple[Operation, ...] = _REWRITES
+    ) -> Iterator[ManifestColumns]:
+        return self._entries(ManifestContent.DATA, status, scope, ignored)
+
+    def _deletes(self, scope: Scope | None, *, by_updates: bool = False) -> Iterator[ManifestColumns]:
+        # A plain delete can be repeated without harm.
+        ignored = (*_REWRITES, Operation.DELETE) if by_updates else _REWRITES
+        return self._entries(ManifestContent.DELETES, EntryStatus.ADDED, scope, ignored)
+
+    def _entries(
+        self, content: ManifestContent, status: EntryStatus, scope: Scope | None, ignored: tuple[Operation, ...]
+    ) -> Iterator[ManifestColumns]:
+        wanted = WITHOUT_METRICS if scope is None else scope.wanted
+        for snapshot in self.snapshots:
+            if snapshot.operation not in ignored:
+                yield from entries_of(self._parent, snapshot, content, status, wanted, scope)
 
 
 def _check_none(changed: Iterable[ManifestColumns], scope: Scope, what: str) -> None:
@@ -318,6 +278,26 @@ def _check_none(changed: Iterable[ManifestColumns], scope: Scope, what: str) -> 
             raise ValidationError(
                 f"{what.format(repr(path))} by another commit, and may concern {scope}; plan the operation anew"
             )
+
+
+def entries_of(
+    parent: Parent,
+    snapshot: Snapshot,
+    content: ManifestContent,
+    status: EntryStatus,
+    wanted: Wanted,
+    scope: Scope | None = None,
+) -> Iterator[ManifestColumns]:
+    """The files that a snapshot added or removed, of the manifests that may hold one of the scope."""
+    for manifest in parent.manifests_of(snapshot):
+        is_new = manifest.added_snapshot_id == snapshot.snapshot_id and manifest.content is content
+        has_some = manifest.has_added_files if status is EntryStatus.ADDED else manifest.has_deleted_files
+        if is_new and has_some and (scope is None or scope.may_be_in(manifest)):
+            columns = parent.read(manifest, wanted)
+            is_such = columns.column("status").to_numpy() == int(status)
+            columns = columns.filter(is_such & as_mask(pc.equal(columns.column("snapshot_id"), snapshot.snapshot_id)))
+            if len(columns):
+                yield columns
 
 
 def rows_read(planned: Planned | None, metadata: TableMetadata, *, case_sensitive: bool = True) -> RowFilter | None:

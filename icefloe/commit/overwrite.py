@@ -90,7 +90,7 @@ class Overwrite:
         self._named.check_removed(data.removed, "data file")
         named = [files.filter(self._named.mask(files)) for files in data.removed]
         if since is not None:
-            conflicts.check_no_new_deletes_for(since, [files for files in named if len(files)], parent.metadata)
+            since.check_no_new_deletes_for([files for files in named if len(files)])
         return data
 
     def _check_rows(self, parent: Parent, since: conflicts.Since | None) -> None:
@@ -100,14 +100,14 @@ class Overwrite:
         if self._planned.is_serializable:
             read = self._read or (None if len(self._named) else self._filter)
             scope = conflicts.row_scope(parent.metadata, read)
-            conflicts.check_no_new_data(since, scope)
+            since.check_no_new_data(scope)
             if self._planned.relies_on_read:
-                conflicts.check_no_new_deletes(since, scope)
-                conflicts.check_no_removed_data(since, scope)
+                since.check_no_new_deletes(scope)
+                since.check_no_removed_data(scope)
         if not self._filter.is_nothing:
             written = conflicts.row_scope(parent.metadata, self._read or self._filter)
-            conflicts.check_no_new_deletes(since, written)
-            conflicts.check_no_removed_data(since, written)
+            since.check_no_new_deletes(written)
+            since.check_no_removed_data(written)
 
     def _check_added(self) -> None:
         for group in self.added:

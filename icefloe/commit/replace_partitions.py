@@ -41,9 +41,9 @@ class ReplacePartitions:
             since = conflicts.Since(parent, self._planned)
             scope = self._scope(parent, partitions)
             if self._planned.is_serializable:
-                conflicts.check_no_new_data(since, scope)
-            conflicts.check_no_new_deletes(since, scope)
-            conflicts.check_no_removed_data(since, scope)
+                since.check_no_new_data(scope)
+            since.check_no_new_deletes(scope)
+            since.check_no_removed_data(scope)
         replaced = self._scope(parent, partitions, data_only=True)
         data = remove_files(parent, ManifestContent.DATA, replaced.may_be_in, replaced.might)
         if self._check_duplicates:

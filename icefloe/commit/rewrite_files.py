@@ -66,7 +66,7 @@ class RewriteFiles:
         number = self._number(parent.metadata)
         # With files of its own commit among the replaced ones, no one number can be right for all of them.
         reaches = number is not None and conflicts.settled(self._planned, parent.bench) == self._planned
-        conflicts.check_no_new_deletes_for(since, data.removed, parent.metadata, ignore_equality=reaches)
+        since.check_no_new_deletes_for(data.removed, ignore_equality=reaches)
         deletes = self._remaining_deletes(parent, data)
         self._check_rows(parent, data)
         added = new_files.fitted(parent.metadata, self._data)

@@ -137,21 +137,21 @@ class RowDelta:
             return
         if self._planned.is_serializable:
             scope = conflicts.row_scope(parent.metadata, self._read)
-            conflicts.check_no_new_data(since, scope)
+            since.check_no_new_data(scope)
             if self._adds_data:
                 # An update or merge has read rows that it did not touch, too; a delete has not.
-                conflicts.check_no_new_deletes(since, scope)
-                conflicts.check_no_removed_data(since, scope)
-        conflicts.check_no_new_deletes_for(since, data.removed, parent.metadata)
+                since.check_no_new_deletes(scope)
+                since.check_no_removed_data(scope)
+        since.check_no_new_deletes_for(data.removed)
         # To delete a row that another deleted, too, is no harm; to delete one that another replaced loses a delete.
         by_updates = not self._adds_data
         if self._anywhere:
             partitions = PartitionSet.of(self._anywhere)
-            conflicts.check_no_file_left(since, partitions, parent.metadata)
+            since.check_no_file_left(partitions)
             around = conflicts.PartitionScope(partitions, parent.metadata)
-            conflicts.check_no_new_deletes(since, around, by_updates=by_updates)
+            since.check_no_new_deletes(around, by_updates=by_updates)
         if located:
-            conflicts.check_no_new_unordered_deletes(since, parent, located, by_updates=by_updates)
+            since.check_no_new_unordered_deletes(located, by_updates=by_updates)
 
     # -- what comes and what goes
 
