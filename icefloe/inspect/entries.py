@@ -7,41 +7,22 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe import manifests as mf
 from icefloe.inspect.pruning import SourcedManifest, manifests_to_read
 from icefloe.inspect.readable_metrics import READABLE_METRICS, metrics_needed, readable_metrics
 from icefloe.inspect.request import MetadataRequest, retyped
 from icefloe.inspect.schemas import table_partition_type
-from icefloe.manifests import (
-    ALWAYS,
-    COLUMN_TYPES,
-    ManifestColumns,
-    ManifestContent,
-    ManifestFile,
-    Metric,
-    Wanted,
-    to_internal,
-)
 from icefloe.parallel import in_order
 from icefloe.partitioning import human_value
-from icefloe.schema import (
-    IcebergType,
-    NestedField,
-    Schema,
-    StructType,
-    field_to_arrow,
-    is_promotion,
-    schema_to_arrow,
-    type_to_arrow,
-    types,
-)
+from icefloe.schema import Schema, field_to_arrow, is_promotion, schema_to_arrow, type_to_arrow, types
 
-NEEDED = ALWAYS | {"file_path", "file_size_in_bytes"}
+NEEDED = mf.ALWAYS | {"file_path", "file_size_in_bytes"}
 """What is read of a manifest in any case."""
 
-_MAPS = {metric.value: metric for metric in Metric}
+_MAPS = {metric.value: metric for metric in mf.Metric}
 _DATA_FILE = "data_file"
 
-_CONTENT = {"data_files": ManifestContent.DATA, "delete_files": ManifestContent.DELETES}
+_CONTENT = {"data_files": mf.ManifestContent.DATA, "delete_files": mf.ManifestContent.DELETES}
 
 
 def file_batches(request: MetadataRequest) -> Generator[pa.RecordBatch, None, None]:
@@ -58,7 +39,7 @@ def entry_batches(request: MetadataRequest) -> Generator[pa.RecordBatch, None, N
 
 
 def _entry_batches(
-    request: MetadataRequest, is_needed: Callable[[ManifestFile], bool], live_only: bool
+    request: MetadataRequest, is_needed: Callable[[mf.ManifestFile], bool], live_only: bool
 ) -> Generator[pa.RecordBatch, None, None]:
     rows = EntryRows(request, live_only)
     partition = table_partition_type(request.metadata)
@@ -92,7 +73,7 @@ class EntryRows:
         return self.batch(columns, self.request.projection)
 
     @cached_property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> mf.Wanted:
         """What must be decoded for the filter and the result."""
         fields = [*_flat(self.request.filter_schema), *_flat(self.request.projection)]
         names = {field.name for field in fields}
@@ -100,18 +81,18 @@ class EntryRows:
         field_ids: set[int] = set()
         all_fields = bool(metrics)
         for field in fields:
-            if field.name == READABLE_METRICS and isinstance(field.field_type, StructType):
+            if field.name == READABLE_METRICS and isinstance(field.field_type, types.StructType):
                 needed, ids = metrics_needed(field.field_type, self.request.metadata.schema())
                 metrics |= needed
                 field_ids |= ids
-        return Wanted(
-            NEEDED | (names & COLUMN_TYPES.keys()),
+        return mf.Wanted(
+            NEEDED | (names & mf.COLUMN_TYPES.keys()),
             "partition" in names,
             frozenset(metrics) if all_fields or field_ids else frozenset(),
             None if all_fields else tuple(sorted(field_ids)),
         )
 
-    def batch(self, columns: ManifestColumns, schema: Schema) -> pa.RecordBatch:
+    def batch(self, columns: mf.ManifestColumns, schema: Schema) -> pa.RecordBatch:
         """The columns of a schema, which is a part of the table's."""
         target = self._arrow_schemas[schema is self.request.projection]
         arrays = [self._column(columns, *pair) for pair in zip(schema.fields, target.types, strict=True)]
@@ -122,13 +103,13 @@ class EntryRows:
         """Of the filter and of the result: making them takes long if there are many columns."""
         return schema_to_arrow(self.request.filter_schema, ids=False), self.request.arrow_schema
 
-    def _column(self, columns: ManifestColumns, field: NestedField, target: pa.DataType) -> pa.Array:
+    def _column(self, columns: mf.ManifestColumns, field: types.NestedField, target: pa.DataType) -> pa.Array:
         struct, name = field.field_type, field.name
-        if name == "partition" and isinstance(struct, StructType):
+        if name == "partition" and isinstance(struct, types.StructType):
             return partition_column(columns, struct)
-        if name == READABLE_METRICS and isinstance(struct, StructType):
+        if name == READABLE_METRICS and isinstance(struct, types.StructType):
             return readable_metrics(columns.metrics, struct, target, self.request.metadata.schema())
-        if name == _DATA_FILE and isinstance(struct, StructType):
+        if name == _DATA_FILE and isinstance(struct, types.StructType):
             pairs = zip(struct.fields, target, strict=True)
             arrays = [self._column(columns, inner, arrow_field.type) for inner, arrow_field in pairs]
             return pa.StructArray.from_arrays(arrays, fields=list(target))
@@ -140,16 +121,16 @@ class EntryRows:
         return retyped(columns.metrics.as_map(_MAPS[name]) if name in _MAPS else columns.column(name), target)
 
 
-def _flat(schema: Schema) -> Iterator[NestedField]:
+def _flat(schema: Schema) -> Iterator[types.NestedField]:
     """The columns, those of the file of an entry among them."""
     for field in schema.fields:
-        if field.name == _DATA_FILE and isinstance(field.field_type, StructType):
+        if field.name == _DATA_FILE and isinstance(field.field_type, types.StructType):
             yield from field.field_type.fields
         else:
             yield field
 
 
-def partition_column(columns: ManifestColumns, struct: StructType) -> pa.StructArray:
+def partition_column(columns: mf.ManifestColumns, struct: types.StructType) -> pa.StructArray:
     """The partition tuples in a type of fields of several specs; null where the manifest's spec lacks one."""
     own = {field.field_id: field.field_type for field in columns.partition_type.fields}
     arrays = [
@@ -159,7 +140,9 @@ def partition_column(columns: ManifestColumns, struct: StructType) -> pa.StructA
     return pa.StructArray.from_arrays(arrays, fields=list(type_to_arrow(struct, ids=False)))
 
 
-def _shown_values(stored: pa.Array | None, written: IcebergType | None, field: NestedField, rows: int) -> pa.Array:
+def _shown_values(
+    stored: pa.Array | None, written: types.IcebergType | None, field: types.NestedField, rows: int
+) -> pa.Array:
     """The values of a partition field, stored as `written`, in the type of `field`.
 
     A column that was replaced by one of another type under the same id leaves values that the type of now may not hold:
@@ -176,7 +159,7 @@ def _shown_values(stored: pa.Array | None, written: IcebergType | None, field: N
     if stored.type == target:
         return stored
     if isinstance(field.field_type, types.StringType):
-        values = to_internal(stored, written)
+        values = mf.to_internal(stored, written)
         return pa.array([None if value is None else human_value(value, written) for value in values], target)
     if is_promotion(written, field.field_type):
         return stored.cast(target)

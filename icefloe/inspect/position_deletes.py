@@ -8,6 +8,7 @@ from itertools import chain
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe import manifests as mf
 from icefloe.errors import CorruptFileError, StateError, StorageError
 from icefloe.expressions import might_match
 from icefloe.formats.deletion_vector_codec import read_vector
@@ -16,16 +17,6 @@ from icefloe.inspect.entries import partition_column, repeated
 from icefloe.inspect.pruning import KnownValues, SourcedManifest, manifests_to_read, partition_field_ids
 from icefloe.inspect.request import MetadataRequest
 from icefloe.inspect.schemas import table_partition_type
-from icefloe.manifests import (
-    ALL_COLUMNS,
-    DataFile,
-    FileContent,
-    ManifestColumns,
-    ManifestContent,
-    Metric,
-    Wanted,
-    error_of_snapshot,
-)
 from icefloe.parallel import in_order
 from icefloe.schema import Schema, StructType, reserved, schema_to_arrow, types
 from icefloe.versions import Feature, allows
@@ -41,15 +32,17 @@ _BOUNDS_OF = (reserved.DELETE_FILE_PATH.field_id, reserved.DELETE_FILE_POS.field
 class _DeleteFile:
     """A delete file, its row of the manifest, and the snapshot that it is read of."""
 
-    file: DataFile
-    columns: ManifestColumns
+    file: mf.DataFile
+    columns: mf.ManifestColumns
     snapshot_id: int
 
 
 def position_delete_batches(request: MetadataRequest) -> Generator[pa.RecordBatch, None, None]:
     """The deleted positions, file by file."""
     rows = DeleteRows(request)
-    manifests = manifests_to_read(request, rows.partition, lambda manifest: manifest.content is ManifestContent.DELETES)
+    manifests = manifests_to_read(
+        request, rows.partition, lambda manifest: manifest.content is mf.ManifestContent.DELETES
+    )
     files = list(chain.from_iterable(in_order(rows.files, manifests, request.workers)))
     parts = in_order(rows.ahead, files, request.workers)
     try:
@@ -83,9 +76,11 @@ class DeleteRows:
     def files(self, sourced: SourcedManifest) -> list[_DeleteFile]:
         """The position delete files and vectors of a manifest that may hold a row that matches."""
         source, manifest = sourced
-        wanted = Wanted(ALL_COLUMNS, True, frozenset((Metric.LOWER_BOUNDS, Metric.UPPER_BOUNDS)), _BOUNDS_OF)
+        wanted = mf.Wanted(
+            mf.ALL_COLUMNS, True, frozenset((mf.Metric.LOWER_BOUNDS, mf.Metric.UPPER_BOUNDS)), _BOUNDS_OF
+        )
         columns = source.read(manifest, wanted)
-        is_position = pc.equal(columns.column("content"), int(FileContent.POSITION_DELETES))
+        is_position = pc.equal(columns.column("content"), int(mf.FileContent.POSITION_DELETES))
         columns = columns.filter(pc.and_(columns.is_live, is_position))
         if self.request.is_filtered:
             columns = columns.filter(might_match(self.request.bound, self._known(columns)))
@@ -93,7 +88,7 @@ class DeleteRows:
             _DeleteFile(file, columns.slice(row, 1), source.snapshot_id) for row, file in enumerate(columns.files())
         ]
 
-    def _known(self, columns: ManifestColumns) -> KnownValues:
+    def _known(self, columns: mf.ManifestColumns) -> KnownValues:
         """What is known of the rows of each file."""
         schema = self.request.schema
         exact = {
@@ -130,9 +125,9 @@ class DeleteRows:
         try:
             yield from map(partial(self._batch, deletes), self._rows(deletes.file))
         except (CorruptFileError, StorageError) as error:
-            raise error_of_snapshot(error, deletes.snapshot_id) from error
+            raise mf.error_of_snapshot(error, deletes.snapshot_id) from error
 
-    def _rows(self, file: DataFile) -> Iterator[pa.RecordBatch]:
+    def _rows(self, file: mf.DataFile) -> Iterator[pa.RecordBatch]:
         """Batches of paths and positions, and of deleted rows where these are wanted and there are some."""
         if file.is_deletion_vector:
             yield from self._vector(file)
@@ -149,7 +144,7 @@ class DeleteRows:
                         raise CorruptFileError(file.file_path, f"some of its rows have no {name}")
                 yield batch
 
-    def _vector(self, file: DataFile) -> Iterator[pa.RecordBatch]:
+    def _vector(self, file: mf.DataFile) -> Iterator[pa.RecordBatch]:
         about, offset, size = file.referenced_data_file, file.content_offset, file.content_size_in_bytes
         if about is None or offset is None or size is None:
             raise CorruptFileError(

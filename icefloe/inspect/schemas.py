@@ -1,6 +1,6 @@
 """The columns of the metadata tables: names, types, order, ids and nullability are those of the Java library."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 
 from icefloe.errors import InvalidInputError
@@ -83,54 +83,6 @@ ALL_MANIFESTS = Schema(
     _required(18, "reference_snapshot_id", _LONG),
     types.NestedField(19, "key_metadata", _BYTES),
 )
-_FIXED = {
-    "history": HISTORY,
-    "metadata_log_entries": METADATA_LOG_ENTRIES,
-    "snapshots": SNAPSHOTS,
-    "refs": REFS,
-    "manifests": MANIFESTS,
-    "all_manifests": ALL_MANIFESTS,
-}
-_OF_FILES = ("files", "data_files", "delete_files", "all_files", "all_data_files", "all_delete_files")
-_OF_ENTRIES = ("entries", "all_entries")
-
-TABLE_NAMES = (
-    "entries",
-    "files",
-    "data_files",
-    "delete_files",
-    "history",
-    "metadata_log_entries",
-    "snapshots",
-    "refs",
-    "manifests",
-    "partitions",
-    "all_data_files",
-    "all_delete_files",
-    "all_files",
-    "all_manifests",
-    "all_entries",
-    "position_deletes",
-)
-"""Every metadata table."""
-
-
-def metadata_table_schema(name: str, metadata: TableMetadata) -> Schema:
-    """The columns of a metadata table, which may depend on the specs and the current schema of the table."""
-    if name in _FIXED:
-        return _FIXED[name]
-    partition = table_partition_type(metadata)
-    if name in _OF_FILES:
-        return _with_metrics(_file_fields(partition), metadata)
-    if name in _OF_ENTRIES:
-        return _with_metrics(_entry_fields(partition), metadata)
-    match name:
-        case "partitions":
-            return Schema(*_partition_fields(partition))
-        case "position_deletes":
-            return Schema(*_position_delete_fields(partition, metadata))
-        case _:
-            raise InvalidInputError(f"there is no metadata table {name!r}; there are: {', '.join(TABLE_NAMES)}")
 
 
 def table_partition_type(metadata: TableMetadata) -> types.StructType:
@@ -205,3 +157,40 @@ def _position_delete_fields(partition: types.StructType, metadata: TableMetadata
     if allows(metadata.format_version, Feature.DELETION_VECTORS):
         yield types.NestedField(_CONTENT_OFFSET_ID, "content_offset", _LONG)
         yield types.NestedField(_CONTENT_SIZE_ID, "content_size_in_bytes", _LONG)
+
+
+def _files(metadata: TableMetadata) -> Schema:
+    return _with_metrics(_file_fields(table_partition_type(metadata)), metadata)
+
+
+def _entries(metadata: TableMetadata) -> Schema:
+    return _with_metrics(_entry_fields(table_partition_type(metadata)), metadata)
+
+
+_SCHEMAS: dict[str, Callable[[TableMetadata], Schema]] = {
+    "entries": _entries,
+    "files": _files,
+    "data_files": _files,
+    "delete_files": _files,
+    "history": lambda _: HISTORY,
+    "metadata_log_entries": lambda _: METADATA_LOG_ENTRIES,
+    "snapshots": lambda _: SNAPSHOTS,
+    "refs": lambda _: REFS,
+    "manifests": lambda _: MANIFESTS,
+    "partitions": lambda metadata: Schema(*_partition_fields(table_partition_type(metadata))),
+    "all_data_files": _files,
+    "all_delete_files": _files,
+    "all_files": _files,
+    "all_manifests": lambda _: ALL_MANIFESTS,
+    "all_entries": _entries,
+    "position_deletes": lambda metadata: Schema(*_position_delete_fields(table_partition_type(metadata), metadata)),
+}
+TABLE_NAMES = tuple(_SCHEMAS)
+"""Every metadata table."""
+
+
+def metadata_table_schema(name: str, metadata: TableMetadata) -> Schema:
+    """The columns of a metadata table, which may depend on the specs and the current schema of the table."""
+    if name not in _SCHEMAS:
+        raise InvalidInputError(f"there is no metadata table {name!r}; there are: {', '.join(TABLE_NAMES)}")
+    return _SCHEMAS[name](metadata)

@@ -7,7 +7,6 @@ from icefloe.manifests.entry_codec import (
     ALWAYS,
     BOUNDS,
     COLUMN_TYPES,
-    COUNTS,
     DATA_FILE_ID,
     ENTRY_COLUMNS,
     EVERYTHING,

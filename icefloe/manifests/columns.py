@@ -158,10 +158,6 @@ class ManifestColumns:
         """The file of one entry."""
         return next(self.files([index]))
 
-    def entry_at(self, index: int) -> ManifestEntry:
-        """One entry."""
-        return next(self.entries([index]))
-
     def files(self, indices: Iterable[int] | None = None) -> Iterator[DataFile]:
         """The files of some entries, of all if none are named."""
         return (entry.data_file for entry in self.entries(indices))

@@ -158,7 +158,6 @@ def manifest_metadata(
 ALL_COLUMNS = frozenset((*ENTRY_COLUMNS, *FILE_COLUMNS))
 ALWAYS = frozenset((*ENTRY_COLUMNS, "content", "record_count", "first_row_id"))
 """What is decoded in any case: inheritance needs it."""
-COUNTS = frozenset(metric for metric in Metric if not metric.is_bound)
 BOUNDS = frozenset(metric for metric in Metric if metric.is_bound)
 
 

@@ -10,19 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from icefloe.avro import (
-    SYNC_SIZE,
-    Take,
-    TakeFields,
-    TakeRecords,
-    avro_record,
-    codec_named,
-    container_block,
-    container_header,
-    deflate,
-    encode_rows,
-    open_container,
-)
+from icefloe import avro
 from icefloe.errors import CorruptFileError, InvalidInputError
 from icefloe.manifests.inheritance import assign_first_row_ids, assign_sequence_numbers
 from icefloe.manifests.reader import Read, decode_rows
@@ -66,13 +54,13 @@ _SUMMARIES = types.ListType(508, _SUMMARY)
 _VALUE_BYTES = 512
 """About what a manifest takes as a value."""
 
-_CHOICE = TakeFields(
+_CHOICE = avro.TakeFields(
     (
-        *((field_id, name, Take((name, 0))) for name, (field_id, _) in _FIELDS.items()),
+        *((field_id, name, avro.Take((name, 0))) for name, (field_id, _) in _FIELDS.items()),
         (
             _PARTITIONS_ID,
             "partitions",
-            TakeRecords(
+            avro.TakeRecords(
                 ("partitions", 0), tuple((field.field_id, field.name, (field.name, 0)) for field in _SUMMARY.fields)
             ),
         ),
@@ -91,7 +79,7 @@ def decode_manifest_list(
     data: bytes, location: str, *, table_location: str | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> tuple[ManifestFile, ...]:
     """The manifests that the bytes of a list name, in its order."""
-    container = open_container(data, location, limits)
+    container = avro.open_container(data, location, limits)
     # They become values, which take more memory than columns do.
     container.check_room(container.rows * _VALUE_BYTES)
     decoded = decode_rows(container, _CHOICE)
@@ -129,7 +117,7 @@ def inline_manifests(locations: Iterable[str], snapshot_id: int, read: Read) -> 
     manifests = []
     for location in locations:
         data = read(location)
-        header = open_container(data, location).metadata
+        header = avro.open_container(data, location).metadata
         text = header.get("partition-spec-id", "0")
         if not text.isdigit():
             raise CorruptFileError(location, f"its partition-spec-id is {text!r}; it must be a number")
@@ -187,11 +175,11 @@ def encode_manifest_list(
     struct, schema, schema_text = _schema(version)
     metadata = _metadata(version, snapshot_id, parent_snapshot_id, sequence_number, first_row_id)
     metadata["iceberg.schema"] = schema_text
-    sync, name = os.urandom(SYNC_SIZE), codec_named(codec)
-    parts = [container_header(schema, metadata, name, sync)]
+    sync, name = os.urandom(avro.SYNC_SIZE), avro.codec_named(codec)
+    parts = [avro.container_header(schema, metadata, name, sync)]
     columns = _columns(manifests, struct, paths)
-    for count, rows in encode_rows(struct, columns, len(manifests)):
-        parts.append(container_block(count, deflate(name, rows), sync))
+    for count, rows in avro.encode_rows(struct, columns, len(manifests)):
+        parts.append(avro.container_block(count, avro.deflate(name, rows), sync))
     return b"".join(parts), next_row_id
 
 
@@ -200,7 +188,7 @@ def _schema(version: int) -> tuple[types.StructType, JSON, str]:
     """The type of a list's rows, as Avro has it, and as the header does."""
     struct = _list_type(version)
     text = json.dumps(schema_to_json(Schema(*struct.fields)), separators=(",", ":"))
-    return struct, avro_record(struct.fields, LIST_NAME), text
+    return struct, avro.avro_record(struct.fields, LIST_NAME), text
 
 
 def _metadata(

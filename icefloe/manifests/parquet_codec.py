@@ -7,20 +7,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from icefloe.errors import CorruptFileError, InvalidInputError
+from icefloe.manifests import entry_codec as ec
 from icefloe.manifests.arrow_values import partition_columns
 from icefloe.manifests.columns import ManifestColumns, decoded_columns
 from icefloe.manifests.content_stats_codec import metrics_of_members
-from icefloe.manifests.entry_codec import (
-    ALWAYS,
-    CONTENT_STATS_ID,
-    DATA_FILE_ID,
-    ENTRY_COLUMNS,
-    FILE_COLUMNS,
-    METRIC_IDS,
-    PARTITION_ID,
-    Wanted,
-    stats_base_id,
-)
 from icefloe.manifests.metrics import MetricColumns, map_type
 from icefloe.manifests.values import Metric
 from icefloe.metadata import DEFAULT_LIMITS, Limits
@@ -32,7 +22,7 @@ _FIELD_ID = b"PARQUET:field_id"
 def decode_parquet_manifest(
     data: bytes | memoryview,
     location: str,
-    wanted: Wanted,
+    wanted: ec.Wanted,
     partition_type: StructType | None,
     spec_id: int,
     limits: Limits = DEFAULT_LIMITS,
@@ -61,16 +51,16 @@ def _field_id(field: pa.Field) -> int | None:
     return int(text) if text.isdigit() else None
 
 
-def _paths(schema: pa.Schema, wanted: Wanted) -> list[str]:
+def _paths(schema: pa.Schema, wanted: ec.Wanted) -> list[str]:
     """The columns to read: whole top-level fields, and within the file only what is asked for."""
-    inner = {FILE_COLUMNS[name] for name in (wanted.columns | ALWAYS) & FILE_COLUMNS.keys()}
+    inner = {ec.FILE_COLUMNS[name] for name in (wanted.columns | ec.ALWAYS) & ec.FILE_COLUMNS.keys()}
     if wanted.partition:
-        inner.add(PARTITION_ID)
+        inner.add(ec.PARTITION_ID)
     if wanted.metrics:
-        inner |= {METRIC_IDS[metric] for metric in wanted.metrics} | {CONTENT_STATS_ID}
-    paths = [field.name for field in schema if _field_id(field) in ENTRY_COLUMNS.values()]
+        inner |= {ec.METRIC_IDS[metric] for metric in wanted.metrics} | {ec.CONTENT_STATS_ID}
+    paths = [field.name for field in schema if _field_id(field) in ec.ENTRY_COLUMNS.values()]
     for field in schema:
-        if _field_id(field) == DATA_FILE_ID and pa.types.is_struct(field.type):
+        if _field_id(field) == ec.DATA_FILE_ID and pa.types.is_struct(field.type):
             paths += [f"{field.name}.{child.name}" for child in field.type if _field_id(child) in inner]
     return paths
 
@@ -84,25 +74,25 @@ def _children(column: pa.StructArray) -> Iterator[tuple[int, pa.Field, pa.Array]
 
 
 def _assemble(
-    table: pa.Table, wanted: Wanted, partition_type: StructType | None, spec_id: int, location: str
+    table: pa.Table, wanted: ec.Wanted, partition_type: StructType | None, spec_id: int, location: str
 ) -> ManifestColumns:
     by_id = {_field_id(field): _whole(column) for field, column in zip(table.schema, table.columns, strict=True)}
-    names = {field_id: name for name, field_id in (ENTRY_COLUMNS | FILE_COLUMNS).items()}
-    data_file = by_id.pop(DATA_FILE_ID, None)
+    names = {field_id: name for name, field_id in (ec.ENTRY_COLUMNS | ec.FILE_COLUMNS).items()}
+    data_file = by_id.pop(ec.DATA_FILE_ID, None)
     if data_file is None:
         raise InvalidInputError("it has no files and no status")
     columns = {names[field_id]: column for field_id, column in by_id.items() if field_id in names}
     partition: dict[int, tuple[pa.Array, IcebergType]] = {}
     maps, spread = {}, {}
-    metric_ids = {field_id: metric for metric, field_id in METRIC_IDS.items()}
+    metric_ids = {field_id: metric for metric, field_id in ec.METRIC_IDS.items()}
     for field_id, _, column in _children(data_file):
         if field_id in names:
             columns[names[field_id]] = column
-        elif field_id == PARTITION_ID:
+        elif field_id == ec.PARTITION_ID:
             partition = {child: (values, _type_of(field)) for child, field, values in _children(column)}
         elif field_id in metric_ids:
             maps[metric_ids[field_id]] = column.cast(map_type(metric_ids[field_id]))
-        elif field_id == CONTENT_STATS_ID:
+        elif field_id == ec.CONTENT_STATS_ID:
             spread = _stats(column, wanted)
     columns = decoded_columns(columns, len(table), location)
     header = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
@@ -121,8 +111,8 @@ def _type_of(field: pa.Field) -> IcebergType:
     return schema_from_arrow(pa.schema([field])).fields[0].field_type
 
 
-def _stats(column: pa.StructArray, wanted: Wanted) -> dict[tuple[Metric, int], pa.Array]:
-    only = None if wanted.field_ids is None else {stats_base_id(field_id) for field_id in wanted.field_ids}
+def _stats(column: pa.StructArray, wanted: ec.Wanted) -> dict[tuple[Metric, int], pa.Array]:
+    only = None if wanted.field_ids is None else {ec.stats_base_id(field_id) for field_id in wanted.field_ids}
     members: dict[int, pa.Array] = {}
     types: dict[int, IcebergType | None] = {}
     for base, _, struct in _children(column):

@@ -6,19 +6,8 @@ from functools import lru_cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.avro import (
-    MAGIC,
-    Container,
-    Decoded,
-    Key,
-    Program,
-    TakeFields,
-    UnknownShape,
-    compile_program,
-    nodes as av,
-    open_container,
-    parse_avro_schema,
-)
+from icefloe import avro
+from icefloe.avro import nodes as av
 from icefloe.avro.decode import decode
 from icefloe.errors import CorruptFileError, InvalidValueError
 from icefloe.manifests.arrow_values import partition_columns
@@ -82,9 +71,9 @@ def decode_manifest(
         from icefloe.manifests.parquet_codec import decode_parquet_manifest
 
         return decode_parquet_manifest(data, location, wanted, partition_type, spec_id, limits)
-    if bytes(memoryview(data)[: len(MAGIC)]) != MAGIC:
+    if bytes(memoryview(data)[: len(avro.MAGIC)]) != avro.MAGIC:
         raise CorruptFileError(location, "it starts neither as an Avro nor as a Parquet manifest")
-    container = open_container(data, location, limits)
+    container = avro.open_container(data, location, limits)
     decoded = decode_rows(container, choose(wanted), threads)
     try:
         return _assembled(decoded, wanted, container, partition_type, spec_id)
@@ -92,7 +81,7 @@ def decode_manifest(
         raise CorruptFileError(location, f"a column does not hold what its field says: {error}") from error
 
 
-def decode_rows(container: Container, choice: TakeFields, threads: int = 1) -> Decoded:
+def decode_rows(container: avro.Container, choice: avro.TakeFields, threads: int = 1) -> avro.Decoded:
     """The chosen fields of an Avro file as columns: by the walker, or value by value if it has no program."""
     try:
         schema, program = _compiled(container.header.schema, choice)
@@ -110,30 +99,30 @@ def decode_rows(container: Container, choice: TakeFields, threads: int = 1) -> D
 
 
 @lru_cache(maxsize=64)
-def _compiled(schema_text: bytes, choice: TakeFields) -> tuple[av.AvroNode, Program | None]:
+def _compiled(schema_text: bytes, choice: avro.TakeFields) -> tuple[av.AvroNode, avro.Program | None]:
     """The program for rows of a schema; the manifests of a table mostly share a few schemas."""
-    schema = parse_avro_schema(schema_text, "")
+    schema = avro.parse_avro_schema(schema_text, "")
     try:
-        return schema, compile_program(schema, choice)
-    except UnknownShape:
+        return schema, avro.compile_program(schema, choice)
+    except avro.UnknownShape:
         return schema, None
 
 
 def _assembled(
-    decoded: Decoded, wanted: Wanted, container: Container, partition_type: StructType | None, spec_id: int
+    decoded: avro.Decoded, wanted: Wanted, container: avro.Container, partition_type: StructType | None, spec_id: int
 ) -> ManifestColumns:
     """Columns by name, of the types that manifests have in memory."""
     columns, rows = decoded.columns, decoded.rows
     plain = {name: columns[name, 0] for name in wanted.columns | ALWAYS if (name, 0) in columns}
-    types = {key: av.plain_meaning(node) or types.UnknownType() for key, node in decoded.nodes.items()}
-    stored = {key[1]: (column, types[key]) for key, column in columns.items() if key[0] == PARTITION_ROLE}
+    meanings = {key: av.plain_meaning(node) or types.UnknownType() for key, node in decoded.nodes.items()}
+    stored = {key[1]: (column, meanings[key]) for key, column in columns.items() if key[0] == PARTITION_ROLE}
     named = decoded_columns(plain, rows, container.location)
     struct, partition = partition_columns(stored, partition_type, container.metadata)
     metrics = _metrics(columns, decoded.nodes, rows)
     return ManifestColumns(rows, named, struct, partition, metrics, spec_id, container.location, container.metadata)
 
 
-def _metrics(columns: dict[Key, pa.Array], nodes: dict[Key, av.AvroNode], rows: int) -> MetricColumns:
+def _metrics(columns: dict[avro.Key, pa.Array], nodes: dict[avro.Key, av.AvroNode], rows: int) -> MetricColumns:
     maps: dict[Metric, pa.MapArray] = {}
     spread = metrics_from_stats(columns, nodes)
     names = {metric.value: metric for metric in Metric}

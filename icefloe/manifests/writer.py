@@ -11,32 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.avro import (
-    SYNC_SIZE,
-    avro_record,
-    codec_named,
-    container_block,
-    container_header,
-    deflate,
-    encode_rows,
-    zigzag,
-)
+from icefloe import avro
 from icefloe.errors import InvalidInputError
+from icefloe.manifests import entry_codec as ec
 from icefloe.manifests.checks import check_entries
 from icefloe.manifests.columns import ManifestColumns, columns_of
 from icefloe.manifests.content_stats_codec import content_stats_type, stats_columns
-from icefloe.manifests.entry_codec import (
-    BLOCK_SIZE_ID,
-    CONTENT_STATS_ID,
-    DEFAULT_BLOCK_SIZE,
-    ENTRY_COLUMNS,
-    ENTRY_NAME,
-    FILE_COLUMNS,
-    METRIC_IDS,
-    Stored,
-    entry_type,
-    manifest_metadata,
-)
 from icefloe.manifests.summaries import count_entries, min_sequence_number, summarize_partitions
 from icefloe.manifests.values import (
     UNASSIGNED_SEQUENCE_NUMBER,
@@ -92,7 +72,7 @@ class ManifestFormat:
 
     def __post_init__(self) -> None:
         check_version(self.version)
-        codec_named(self.codec)
+        avro.codec_named(self.codec)
         if self.stats is not None and self.stats is not StatsForm.MAPS:
             require(self.version, Feature.CONTENT_STATS, f"a manifest with metrics as {self.stats.value}")
 
@@ -136,7 +116,7 @@ def write_manifests(
     if not len(columns):
         raise InvalidInputError("a manifest needs at least one entry")
     stored = _stored(columns, form)
-    struct = entry_type(form.version, columns.partition_type, stored)
+    struct = ec.entry_type(form.version, columns.partition_type, stored)
     if workers is None:
         # Most commits write one small manifest: a thread would cost more than it saves.
         workers = min(_MOST_WORKERS, os.cpu_count() or 1) if len(columns) >= _MANY else 1
@@ -171,28 +151,28 @@ def _prepared(columns: ManifestColumns, form: ManifestFormat) -> ManifestColumns
     return columns
 
 
-def _stored(columns: ManifestColumns, form: ManifestFormat) -> Stored:
+def _stored(columns: ManifestColumns, form: ManifestFormat) -> ec.Stored:
     if form.stats_form is StatsForm.MAPS:
-        return Stored(True)
+        return ec.Stored(True)
     with_stats = {field_id for metric in Metric for field_id in columns.metrics.field_ids(metric)}
     stats = content_stats_type(form.schema, with_stats)
-    return Stored(form.stats_form is StatsForm.BOTH, stats if stats.fields else None)
+    return ec.Stored(form.stats_form is StatsForm.BOTH, stats if stats.fields else None)
 
 
-def _lookup(columns: ManifestColumns, stored: Stored, form: ManifestFormat) -> dict[int, Any]:
+def _lookup(columns: ManifestColumns, stored: ec.Stored, form: ManifestFormat) -> dict[int, Any]:
     """Every column by its field id, as the encoder wants them."""
     lookup = {
         field_id: columns.columns[name]
-        for name, field_id in (ENTRY_COLUMNS | FILE_COLUMNS).items()
+        for name, field_id in (ec.ENTRY_COLUMNS | ec.FILE_COLUMNS).items()
         if name in columns.columns
     }
     lookup.update(columns.partition)
     for metric in Metric:
         if stored.maps or metric is Metric.COLUMN_SIZES:
-            lookup[METRIC_IDS[metric]] = columns.metrics.as_map(metric)
+            lookup[ec.METRIC_IDS[metric]] = columns.metrics.as_map(metric)
     if stored.content_stats is not None:
         lookup.update(_stats_lookup(columns, stored.content_stats, form.schema))
-    lookup[BLOCK_SIZE_ID] = zigzag(DEFAULT_BLOCK_SIZE)
+    lookup[ec.BLOCK_SIZE_ID] = avro.zigzag(ec.DEFAULT_BLOCK_SIZE)
     return lookup
 
 
@@ -211,34 +191,34 @@ def _stats_lookup(columns: ManifestColumns, stats: StructType, schema: Schema) -
                 for member in struct.field_type.fields
             ),
         )
-    return {**members, **marks, CONTENT_STATS_ID: reduce(pc.or_, marks.values())}
+    return {**members, **marks, ec.CONTENT_STATS_ID: reduce(pc.or_, marks.values())}
 
 
 def _files(
     columns: ManifestColumns,
     struct: StructType,
-    stored: Stored,
+    stored: ec.Stored,
     form: ManifestFormat,
     target_size: int | None,
     workers: int,
 ) -> Iterator[tuple[int, int, bytes]]:
     """(first entry, entries, bytes) of each file."""
-    codec = codec_named(form.codec)
+    codec = avro.codec_named(form.codec)
     schema, texts = _header(form.version, _Same(form.schema), form.spec, form.content, struct)
 
     def pack(block: tuple[int, memoryview]) -> tuple[int, bytes]:
-        return block[0], deflate(codec, block[1], form.level)
+        return block[0], avro.deflate(codec, block[1], form.level)
 
-    blocks = encode_rows(struct, _lookup(columns, stored, form), len(columns))
+    blocks = avro.encode_rows(struct, _lookup(columns, stored, form), len(columns))
     start = done = 0
     sync, size = b"", 0
     parts: list[bytes] = []
     for count, data in in_order(pack, blocks, workers, "icefloe-manifest"):
         if not parts:
-            sync = os.urandom(SYNC_SIZE)
-            parts = [container_header(schema, texts, codec, sync)]
+            sync = os.urandom(avro.SYNC_SIZE)
+            parts = [avro.container_header(schema, texts, codec, sync)]
             size = len(parts[0])
-        parts.append(container_block(count, data, sync))
+        parts.append(avro.container_block(count, data, sync))
         size += len(parts[-1])
         done += count
         if target_size is not None and size >= target_size:
@@ -266,12 +246,12 @@ def _header(
     version: int, same: _Same, spec: PartitionSpec, content: ManifestContent, struct: StructType
 ) -> tuple[JSON, dict[str, str]]:
     """The Avro schema of a manifest and the texts of its header, which are the same for most commits to a table."""
-    metadata = manifest_metadata(version, same.schema, spec, content, struct)
+    metadata = ec.manifest_metadata(version, same.schema, spec, content, struct)
     texts = {
         key: value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
         for key, value in metadata.items()
     }
-    return avro_record(struct.fields, ENTRY_NAME), texts
+    return avro.avro_record(struct.fields, ec.ENTRY_NAME), texts
 
 
 def _describe(columns: ManifestColumns, form: ManifestFormat, location: str, length: int) -> ManifestFile:

@@ -7,8 +7,7 @@ from icefloe.planning.options import PRUNING_SWITCHES, default_workers, scan_opt
 from icefloe.planning.partitions import Numbers, group_partitions
 from icefloe.planning.plan import Plan
 from icefloe.planning.pruning import sequence_numbers
-from icefloe.planning.reading import ManifestSource
-from icefloe.planning.replaced_columns import ReplacedColumns, differing_types, without_values
+from icefloe.planning.reading import ManifestSource, ReplacedColumns, differing_types, without_values
 from icefloe.planning.report import LOGGING, LoggingReporter, Reporter, ScanCounts, ScanReport, deliver, reporter_named
 from icefloe.planning.scan import (
     ALL_COLUMNS,

@@ -10,31 +10,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe import manifests as mf
 from icefloe.errors import CorruptFileError
 from icefloe.expressions import AlwaysTrue, Expression, Mask, might_match
-from icefloe.manifests import (
-    ALL_COLUMNS,
-    DataFile,
-    FileContent,
-    ManifestColumns,
-    ManifestFile,
-    Metric,
-    MetricColumns,
-    Wanted,
-)
 from icefloe.planning.file_values import data_files
 from icefloe.planning.partitions import Numbers, PartitionGroups, group_partitions
 from icefloe.planning.pruning import Pruner, sequence_numbers
-from icefloe.planning.replaced_columns import PartialStatistics
+from icefloe.planning.reading import PartialStatistics
 from icefloe.planning.report import ScanCounts
 from icefloe.planning.vector_deletes import VectorFiles
 from icefloe.schema import reserved, types
 from icefloe.storage.identities import identities
 
-WANTED_OF_DELETES = Wanted(
-    ALL_COLUMNS,
+WANTED_OF_DELETES = mf.Wanted(
+    mf.ALL_COLUMNS,
     True,
-    frozenset(Metric) - {Metric.COLUMN_SIZES},
+    frozenset(mf.Metric) - {mf.Metric.COLUMN_SIZES},
     None,
 )
 """What is decoded of delete manifests; which columns are keys is known only afterwards."""
@@ -44,9 +35,9 @@ WANTED_OF_DELETES = Wanted(
 class DeleteFiles:
     """The delete files of one manifest that a scan needs, deletion vectors apart."""
 
-    columns: ManifestColumns
+    columns: mf.ManifestColumns
     groups: PartitionGroups
-    files: tuple[DataFile, ...]
+    files: tuple[mf.DataFile, ...]
     sequence_numbers: Numbers
     scopes: tuple[str | None, ...]
     """For position deletes, the one data file that all of a file's rows are about, if that is known."""
@@ -55,7 +46,7 @@ class DeleteFiles:
 
 
 def choose_delete_files(
-    manifest: ManifestFile, columns: ManifestColumns, pruner: Pruner, counts: ScanCounts
+    manifest: mf.ManifestFile, columns: mf.ManifestColumns, pruner: Pruner, counts: ScanCounts
 ) -> DeleteFiles | None:
     """The delete files of a manifest that may delete rows that match; None if there are none."""
     counts.delete_manifests_read += 1
@@ -76,12 +67,12 @@ def choose_delete_files(
     return _split_vectors(files, groups, _scopes(files))
 
 
-def _split_vectors(files: ManifestColumns, groups: PartitionGroups, scopes: pa.Array) -> DeleteFiles:
+def _split_vectors(files: mf.ManifestColumns, groups: PartitionGroups, scopes: pa.Array) -> DeleteFiles:
     is_vector = _is_vector(files)
     vectors = None
     if is_vector.any():
         rows = np.flatnonzero(is_vector)
-        chosen = replace(files, metrics=MetricColumns(len(files))).take(pa.array(rows))
+        chosen = replace(files, metrics=mf.MetricColumns(len(files))).take(pa.array(rows))
         vectors = VectorFiles(chosen, groups.at(rows), sequence_numbers(chosen), scopes.take(pa.array(rows)))
         rows = np.flatnonzero(~is_vector)
         files, groups, scopes = files.take(pa.array(rows)), groups.at(rows), scopes.take(pa.array(rows))
@@ -89,17 +80,17 @@ def _split_vectors(files: ManifestColumns, groups: PartitionGroups, scopes: pa.A
     return DeleteFiles(files, groups, values, sequence_numbers(files), tuple(scopes.to_pylist()), vectors)
 
 
-def _is_vector(files: ManifestColumns) -> Mask:
+def _is_vector(files: mf.ManifestColumns) -> Mask:
     """Which of the files are blobs of Puffin files, as `DataFile.is_deletion_vector` says."""
     is_puffin = pc.equal(pc.ascii_lower(files.column("file_format")), "puffin")
-    is_position = pc.equal(files.column("content"), int(FileContent.POSITION_DELETES))
+    is_position = pc.equal(files.column("content"), int(mf.FileContent.POSITION_DELETES))
     return np.asarray(pc.fill_null(pc.and_(is_puffin, is_position), False).to_numpy(zero_copy_only=False))
 
 
-def _equality_may_match(bound: Expression, files: ManifestColumns) -> Mask:
+def _equality_may_match(bound: Expression, files: mf.ManifestColumns) -> Mask:
     may_match = np.ones(len(files), bool)
     content = files.column("content").to_numpy(zero_copy_only=False)
-    of_equality = np.flatnonzero(content == int(FileContent.EQUALITY_DELETES))
+    of_equality = np.flatnonzero(content == int(mf.FileContent.EQUALITY_DELETES))
     rows_by_keys: dict[tuple[int, ...], list[int]] = {}
     key_lists = files.column("equality_ids").take(pa.array(of_equality)).to_pylist() if len(of_equality) else []
     for row, ids in zip(of_equality.tolist(), key_lists, strict=True):
@@ -113,12 +104,12 @@ def _equality_may_match(bound: Expression, files: ManifestColumns) -> Mask:
     return may_match
 
 
-def _scopes(files: ManifestColumns) -> pa.Array:
+def _scopes(files: mf.ManifestColumns) -> pa.Array:
     """The data file that each file is about, in the normal form of its path: the one it names, or the only one within the
     bounds of its paths."""
     named = files.column("referenced_data_file")
     if named.null_count:
-        is_position = pc.equal(files.column("content"), int(FileContent.POSITION_DELETES))
+        is_position = pc.equal(files.column("content"), int(mf.FileContent.POSITION_DELETES))
         lower = files.lower_bounds(reserved.DELETE_FILE_PATH.field_id, types.StringType())
         upper = files.upper_bounds(reserved.DELETE_FILE_PATH.field_id, types.StringType())
         if lower is not None and upper is not None:

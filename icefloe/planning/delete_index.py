@@ -67,22 +67,24 @@ class DeleteIndex:
         self._by_partition: dict[PartitionKey, list[_Delete]] = {}
         self._prune = prune
         self._keys: dict[int, KeyColumn] = {}
-        equality = _EqualityBuilder(metadata)
+        with_equality = []
+        key_ids: set[int] = set()
         for part in parts:
             keys = part.groups.keys()
             for row, file in enumerate(part.files):
-                delete = _Delete(file, int(part.sequence_numbers[row]), keys[part.groups.of[row]])
-                if file.content is FileContent.EQUALITY_DELETES:
-                    equality.add(delete, part.columns, row)
-                else:
+                if file.content is not FileContent.EQUALITY_DELETES:
+                    delete = _Delete(file, int(part.sequence_numbers[row]), keys[part.groups.of[row]])
                     self._add_positions(delete, part.scopes[row], counts)
+            if rows := _equality_rows(part):
+                with_equality.append(part)
+                key_ids.update(*(part.files[row].equality_ids or () for row in rows))
+                counts.indexed_equality_deletes += len(rows)
         for group in (*self._by_path.values(), *self._by_partition.values()):
             group.sort(key=attrgetter("sequence_number"))
-        counts.indexed_equality_deletes += len(equality.deletes)
         self._equality = None
-        if equality.deletes:
-            self._keys = key_columns(metadata, schema, sorted(equality.key_ids))
-            self._equality = equality.build(self._keys)
+        if with_equality:
+            self._keys = key_columns(metadata, schema, sorted(key_ids))
+            self._equality = _equality(metadata, with_equality, self._keys)
 
     @property
     def is_empty(self) -> bool:
@@ -191,50 +193,44 @@ class DeleteIndex:
                     deletes[some[column]] += tuple(equality.files[index] for index in chosen)
 
 
-class _EqualityBuilder:
-    """Gathers equality deletes of many manifests into columns."""
+def _equality(metadata: TableMetadata, parts: Iterable[DeleteFiles], keys: dict[int, KeyColumn]) -> _Equality:
+    """The equality deletes of many manifests in columns."""
+    files: list[DataFile] = []
+    numbers: list[Numbers] = []
+    metrics: list[MetricColumns] = []
+    everywhere: dict[tuple[int, ...], list[int]] = {}
+    by_partition: dict[PartitionKey, dict[tuple[int, ...], list[int]]] = {}
+    for part in parts:
+        rows = _equality_rows(part)
+        partition_keys = part.groups.keys()
+        is_global = metadata.spec(part.columns.spec_id).is_unpartitioned
+        for index, row in enumerate(rows, len(files)):
+            group = everywhere if is_global else by_partition.setdefault(partition_keys[part.groups.of[row]], {})
+            group.setdefault(part.files[row].equality_ids or (), []).append(index)
+        files += [part.files[row] for row in rows]
+        numbers.append(part.sequence_numbers[rows])
+        metrics.append(part.columns.metrics.take(pa.array(rows, pa.int64())))
+    spread = {
+        (metric, field_id): pa.concat_arrays([part.column(metric, field_id) for part in metrics])
+        for metric in _KEY_METRICS
+        for field_id in keys
+    }
+    columns = ManifestColumns(len(files), {}, StructType(), {}, MetricColumns(len(files), {}, spread))
+    return _Equality(
+        files,
+        np.concatenate(numbers),
+        KeyFacts(columns, keys),
+        _as_arrays(everywhere),
+        {key: _as_arrays(group) for key, group in by_partition.items()},
+    )
 
-    def __init__(self, metadata: TableMetadata) -> None:
-        self._metadata = metadata
-        self.deletes: list[_Delete] = []
-        self.key_ids: set[int] = set()
-        self._parts: list[tuple[ManifestColumns, list[int]]] = []
 
-    def add(self, delete: _Delete, columns: ManifestColumns, row: int) -> None:
-        if not delete.file.equality_ids:
-            raise CorruptFileError(delete.file.file_path, "an equality delete file has no key columns")
-        self.deletes.append(delete)
-        self.key_ids.update(delete.file.equality_ids)
-        if not self._parts or self._parts[-1][0] is not columns:
-            self._parts.append((columns, []))
-        self._parts[-1][1].append(row)
-
-    def build(self, keys: dict[int, KeyColumn]) -> _Equality:
-        everywhere: dict[tuple[int, ...], list[int]] = {}
-        by_partition: dict[PartitionKey, dict[tuple[int, ...], list[int]]] = {}
-        for index, delete in enumerate(self.deletes):
-            field_ids = delete.file.equality_ids or ()
-            is_global = self._metadata.spec(delete.file.spec_id).is_unpartitioned
-            group = everywhere if is_global else by_partition.setdefault(delete.key, {})
-            group.setdefault(field_ids, []).append(index)
-        return _Equality(
-            [delete.file for delete in self.deletes],
-            np.array([delete.sequence_number for delete in self.deletes], np.int64),
-            KeyFacts(self._columns(keys), keys),
-            _as_arrays(everywhere),
-            {key: _as_arrays(group) for key, group in by_partition.items()},
-        )
-
-    def _columns(self, keys: dict[int, KeyColumn]) -> ManifestColumns:
-        """The metrics of key columns of all equality deletes."""
-        taken = [columns.metrics.take(pa.array(rows)) for columns, rows in self._parts]
-        spread = {
-            (metric, field_id): pa.concat_arrays([part.column(metric, field_id) for part in taken])
-            for metric in _KEY_METRICS
-            for field_id in keys
-        }
-        count = len(self.deletes)
-        return ManifestColumns(count, {}, StructType(), {}, MetricColumns(count, {}, spread))
+def _equality_rows(part: DeleteFiles) -> list[int]:
+    rows = [row for row, file in enumerate(part.files) if file.content is FileContent.EQUALITY_DELETES]
+    for row in rows:
+        if not part.files[row].equality_ids:
+            raise CorruptFileError(part.files[row].file_path, "an equality delete file has no key columns")
+    return rows
 
 
 def _as_arrays(group: dict[tuple[int, ...], list[int]]) -> dict[tuple[int, ...], Numbers]:

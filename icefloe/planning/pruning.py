@@ -17,8 +17,7 @@ from icefloe.manifests import ManifestColumns, ManifestFile, SummaryColumns
 from icefloe.partitioning import PartitionSpec, transforms as tr
 from icefloe.planning.options import ScanOptions
 from icefloe.planning.partitions import Numbers, PartitionGroups, group_partitions
-from icefloe.planning.reading import ManifestSource
-from icefloe.planning.replaced_columns import PartialStatistics, differing_types, without_values
+from icefloe.planning.reading import ManifestSource, PartialStatistics, differing_types, without_values
 from icefloe.planning.report import ScanCounts
 
 _View = tuple[int, frozenset[int]]

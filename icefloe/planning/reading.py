@@ -1,23 +1,152 @@
-"""What a scan asks of manifests: their entries under the schema of the scan, checked, and the specs that they are of."""
+"""What a scan asks of manifests: their entries under the schema of the scan, checked, and which of their values, bounds and
+metrics say nothing to it, since their column has been replaced by one of another type.
+
+A table that takes the place of another keeps the ids of its columns by their names, and with them those of its partition
+fields, whatever types they have now (Java's rule). Branches, tags and snapshots of before stay, with what was written then.
+"""
 
 import os
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+import pyarrow as pa
+
+from icefloe import manifests as mf
 from icefloe.errors import CorruptFileError, NoSuchObjectError, StorageError
-from icefloe.manifests import (
-    ManifestCache,
-    ManifestColumns,
-    ManifestContent,
-    ManifestFile,
-    SnapshotManifests,
-    Wanted,
-    error_of_snapshot,
-)
+from icefloe.expressions import Mask, Statistics
 from icefloe.metadata import Snapshot, TableMetadata
-from icefloe.partitioning import PartitionSpec, partition_type
-from icefloe.planning.replaced_columns import ReplacedColumns
-from icefloe.schema import Schema, StructType
+from icefloe.partitioning import PartitionField, PartitionSpec, partition_type, transforms as tr
+from icefloe.schema import IcebergType, Schema, StructType, is_promotion, types
 from icefloe.storage import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacedColumns:
+    """The columns of a table, as seen by a reader who has them in the types of `schema`."""
+
+    metadata: TableMetadata
+    schema: Schema
+    _known: dict[tuple[int, int | None], bool] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def columns(self, ids: Iterable[int], manifest: mf.ManifestFile) -> frozenset[int]:
+        """Those of the columns that files of the manifest may have in a type that the reader's cannot hold."""
+        schema_id = self._schema_of_manifest(manifest)
+        return frozenset(field_id for field_id in ids if self._differs(field_id, schema_id))
+
+    def fields(self, spec: PartitionSpec, manifest: mf.ManifestFile) -> frozenset[int]:
+        """The partition fields that are made of such columns."""
+        unlike = self.columns((part.source_id for part in spec.fields), manifest)
+        return frozenset(part.field_id for part in spec.fields if part.source_id in unlike)
+
+    def fields_ever(self, spec: PartitionSpec) -> frozenset[int]:
+        """The partition fields that some file of the table may have in such a type."""
+        return frozenset(part.field_id for part in spec.fields if self._differs(part.source_id, None))
+
+    def types(self, spec: PartitionSpec, manifest: mf.ManifestFile) -> Mapping[int, IcebergType]:
+        """The types in which the manifest has these fields, if the snapshot that added it is known."""
+        schema_id = self._schema_of_manifest(manifest)
+        if schema_id is None or not self.fields(spec, manifest):
+            return {}
+        return differing_types(partition_type(spec, self.metadata.schema(schema_id)), partition_type(spec, self.schema))
+
+    def is_alike(self, ids: Iterable[int], snapshot_ids: pa.Array) -> Mask:
+        """For files that these snapshots added, an array, whether they have the columns in a type that the reader's can hold."""
+        doubtful = [field_id for field_id in ids if self._differs(field_id, None)]
+        if not doubtful:
+            return np.ones(len(snapshot_ids), np.bool_)
+        schema_ids = map(self._schema_of_snapshot, snapshot_ids.to_pylist())
+        alike = [not any(self._differs(field_id, schema_id) for field_id in doubtful) for schema_id in schema_ids]
+        return np.array(alike, np.bool_)
+
+    def _schema_of_manifest(self, manifest: mf.ManifestFile) -> int | None:
+        """The schema that all files of the manifest were written with; None if it cannot be told."""
+        # Files of others that were carried on may be older.
+        return None if manifest.existing_files_count != 0 else self._schema_of_snapshot(manifest.added_snapshot_id)
+
+    def _schema_of_snapshot(self, snapshot_id: int | None) -> int | None:
+        snapshot = None if snapshot_id is None else self.metadata.snapshots_by_id.get(snapshot_id)
+        if snapshot is None or snapshot.schema_id not in self.metadata.schemas_by_id:
+            return None
+        return snapshot.schema_id
+
+    def _differs(self, field_id: int, schema_id: int | None) -> bool:
+        """Whether the column has a type under that schema that the reader's cannot hold; without one, under any."""
+        differs = self._known.get((field_id, schema_id))
+        if differs is None:
+            target = self.schema.fields_by_id.get(field_id)
+            schemas = self.metadata.schemas if schema_id is None else (self.metadata.schema(schema_id),)
+            written = (schema.fields_by_id.get(field_id) for schema in schemas)
+            differs = target is not None and any(
+                source is not None and not is_promotion(source.field_type, target.field_type) for source in written
+            )
+            self._known[field_id, schema_id] = differs
+        return differs
+
+
+def differing_types(written: StructType, target: StructType) -> dict[int, IcebergType]:
+    """The types of the partition fields whose values the target type cannot hold, by id; both are of one spec."""
+    return {
+        old.field_id: old.field_type
+        for old, new in zip(written.fields, target.fields, strict=True)
+        if not isinstance(old.field_type, types.UnknownType)
+        and not isinstance(new.field_type, types.UnknownType)
+        and not is_promotion(old.field_type, new.field_type)
+    }
+
+
+def without_values(spec: PartitionSpec, field_ids: Collection[int]) -> PartitionSpec:
+    """The spec with nothing known of the values of these fields."""
+    if not field_ids:
+        return spec
+    return PartitionSpec(
+        *(
+            PartitionField(part.source_ids, part.field_id, tr.VoidTransform(), part.name)
+            if part.field_id in field_ids
+            else part
+            for part in spec.fields
+        ),
+        spec_id=spec.spec_id,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartialStatistics:
+    """Statistics of files in which some columns count as unknown."""
+
+    statistics: Statistics
+    is_known: Callable[[int], bool]
+    """Of a column by its id."""
+
+    @property
+    def size(self) -> int:
+        """How many files there are."""
+        return self.statistics.size
+
+    @property
+    def record_counts(self) -> pa.Array:
+        """Rows per file."""
+        return self.statistics.record_counts
+
+    def value_counts(self, field_id: int) -> pa.Array | None:
+        """Values of the column."""
+        return self.statistics.value_counts(field_id) if self.is_known(field_id) else None
+
+    def null_counts(self, field_id: int) -> pa.Array | None:
+        """Nulls of the column."""
+        return self.statistics.null_counts(field_id) if self.is_known(field_id) else None
+
+    def nan_counts(self, field_id: int) -> pa.Array | None:
+        """NaNs of the column."""
+        return self.statistics.nan_counts(field_id) if self.is_known(field_id) else None
+
+    def lower_bounds(self, field_id: int, field_type: IcebergType) -> pa.Array | None:
+        """At most the least value of the column."""
+        return self.statistics.lower_bounds(field_id, field_type) if self.is_known(field_id) else None
+
+    def upper_bounds(self, field_id: int, field_type: IcebergType) -> pa.Array | None:
+        """At least the greatest value of the column."""
+        return self.statistics.upper_bounds(field_id, field_type) if self.is_known(field_id) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,36 +157,36 @@ class ManifestSource:
     storage: Storage
     snapshot_id: int
     schema: Schema
-    cache: ManifestCache | None = None
+    cache: mf.ManifestCache | None = None
     replaced: ReplacedColumns = field(init=False, repr=False, compare=False)
-    _manifests: SnapshotManifests = field(init=False, repr=False, compare=False)
+    _manifests: mf.SnapshotManifests = field(init=False, repr=False, compare=False)
     _partition_types: dict[int, StructType] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "replaced", ReplacedColumns(self.metadata, self.schema))
-        manifests = SnapshotManifests(self.metadata, self.storage.read, self.storage.limits, self.cache)
+        manifests = mf.SnapshotManifests(self.metadata, self.storage.read, self.storage.limits, self.cache)
         object.__setattr__(self, "_manifests", manifests)
 
-    def manifests(self, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
+    def manifests(self, snapshot: Snapshot) -> tuple[mf.ManifestFile, ...]:
         """The manifests of a snapshot, in the order of its list."""
         return self._manifests.of(snapshot)
 
-    def read(self, manifest: ManifestFile, wanted: Wanted, threads: int = 1) -> ManifestColumns:
+    def read(self, manifest: mf.ManifestFile, wanted: mf.Wanted, threads: int = 1) -> mf.ManifestColumns:
         """The entries of a manifest, from memory if they were read before; several threads may decode a large one."""
         struct = self.partition_type(manifest)
         try:
             return _checked(self._manifests.entries(manifest, wanted, struct, threads=threads), manifest)
         except (CorruptFileError, StorageError) as error:
-            raise error_of_snapshot(error, self.snapshot_id) from error
+            raise mf.error_of_snapshot(error, self.snapshot_id) from error
 
-    def spec(self, manifest: ManifestFile) -> PartitionSpec:
+    def spec(self, manifest: mf.ManifestFile) -> PartitionSpec:
         """The partition spec of a manifest."""
         try:
             return self.metadata.spec(manifest.partition_spec_id)
         except NoSuchObjectError as error:
             raise CorruptFileError(manifest.manifest_path, f"the table has no spec for it: {error}") from None
 
-    def partition_type(self, manifest: ManifestFile) -> StructType:
+    def partition_type(self, manifest: mf.ManifestFile) -> StructType:
         """The type of the partition tuples of a manifest for the scan; lost source columns are looked for in older schemas."""
         known = self._partition_types.get(manifest.partition_spec_id)
         if known is None:
@@ -66,9 +195,9 @@ class ManifestSource:
         return known
 
 
-def _checked(columns: ManifestColumns, manifest: ManifestFile) -> ManifestColumns:
+def _checked(columns: mf.ManifestColumns, manifest: mf.ManifestFile) -> mf.ManifestColumns:
     """The entries, if they are of the kind that the manifest is for and have what every file has."""
-    is_data = manifest.content is ManifestContent.DATA
+    is_data = manifest.content is mf.ManifestContent.DATA
     # What is no kind of file at all was refused where it was read.
     if ((columns.column("content").to_numpy() == 0) != is_data).any():
         content = "data" if is_data else "delete"

@@ -4,7 +4,7 @@ import datetime as dt
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
-from typing import Protocol, Self, TypedDict, Unpack
+from typing import Protocol, Self
 
 from icefloe.errors import InvalidInputError, NoSuchColumnError
 from icefloe.expressions import AlwaysTrue, Expression, as_expression, bind
@@ -28,14 +28,6 @@ class Planner(Protocol):
 
     def plan_files(self, scan: "TableScan") -> Generator[FileScanTask, None, None]:
         """A task for each data file that may hold a wanted row; closing it ends the work."""
-
-
-class SnapshotChoice(TypedDict, total=False):
-    """A snapshot by one of id, ref and time."""
-
-    snapshot_id: int | None
-    ref: str | None
-    as_of: int | dt.datetime | None
 
 
 @dataclass(frozen=True)
@@ -92,15 +84,15 @@ class TableScan:
 
     def use_ref(self, name: str) -> Self:
         """The snapshot of a branch or tag."""
-        return self._at(ref=name)
+        return replace(self, ref=name)._checked()
 
     def use_snapshot(self, snapshot_id: int) -> Self:
         """The snapshot of that id."""
-        return self._at(snapshot_id=snapshot_id)
+        return replace(self, snapshot_id=snapshot_id)._checked()
 
     def as_of_time(self, moment: int | dt.datetime) -> Self:
         """The snapshot that was current at that time, in milliseconds since 1970 or as a datetime with a zone."""
-        return self._at(as_of=moment)
+        return replace(self, as_of=moment)._checked()
 
     def with_limit(self, limit: int | None) -> Self:
         """So many rows are enough."""
@@ -118,10 +110,9 @@ class TableScan:
         """Tasks with the metrics of all columns of their data files."""
         return replace(self, keep_metrics=True)
 
-    def _at(self, **choice: Unpack[SnapshotChoice]) -> Self:
-        changed = replace(self, **choice)
-        changed.snapshot()
-        return changed
+    def _checked(self) -> Self:
+        self.snapshot()
+        return self
 
     # -- what is read
 

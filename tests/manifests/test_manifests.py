@@ -303,7 +303,7 @@ def test_rows_are_taken_without_the_others() -> None:
     rows = [added(f"s3://b/{i}", value_counts={1: i} if i % 2 else {}) for i in range(20)]
     columns = decode_manifest(write(rows, ManifestFormat(2, SCHEMA, UNPARTITIONED, 1))[1], "m")
     assert [file.file_path for file in columns.files([3, 1])] == ["s3://b/3", "s3://b/1"]
-    assert columns.entry_at(5).data_file == rows[5].data_file
+    assert columns.file_at(5) == rows[5].data_file
     part = columns.slice(4, 6)
     assert [entry.data_file for entry in part.entries()] == [entry.data_file for entry in rows[4:10]]
     assert part.value_counts(1).to_pylist() == [None, 5, None, 7, None, 9]
