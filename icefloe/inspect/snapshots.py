@@ -75,10 +75,8 @@ def _metadata_log(request: MetadataRequest) -> Iterator[Row]:
 
 def _latest_at(metadata: TableMetadata, timestamp_ms: int) -> int | None:
     """What was current then, by the snapshot log; it may be expired."""
-    for entry in reversed(metadata.snapshot_log):
-        if entry.timestamp_ms <= timestamp_ms:
-            return entry.snapshot_id
-    return None
+    earlier = (entry for entry in reversed(metadata.snapshot_log) if entry.timestamp_ms <= timestamp_ms)
+    return next((entry.snapshot_id for entry in earlier), None)
 
 
 _ROWS: dict[str, Callable[[MetadataRequest], Iterator[Row]]] = {

@@ -23,29 +23,37 @@ DEFAULT_BLOCK_SIZE = 64 << 20
 PARTITION_ROLE = "partition"
 CONTENT_STATS_ROLE = "content_stats"
 
-ENTRY_COLUMNS: dict[str, int] = {"status": 0, "snapshot_id": 1, "sequence_number": 3, "file_sequence_number": 4}
-"""Ids of the columns of an entry besides the file."""
+_INT, _LONG, _TEXT, _BYTES = types.IntegerType(), types.LongType(), types.StringType(), types.BinaryType()
 
-FILE_COLUMNS: dict[str, int] = {
-    "content": 134,
-    "file_path": 100,
-    "file_format": 101,
-    "record_count": 103,
-    "file_size_in_bytes": 104,
-    "key_metadata": 131,
-    "split_offsets": 132,
-    "equality_ids": 135,
-    "sort_order_id": 140,
-    "first_row_id": 142,
-    "referenced_data_file": 143,
-    "content_offset": 144,
-    "content_size_in_bytes": 145,
+_ENTRY_FIELDS: dict[str, tuple[int, types.IcebergType]] = {
+    "status": (0, _INT),
+    "snapshot_id": (1, _LONG),
+    "sequence_number": (3, _LONG),
+    "file_sequence_number": (4, _LONG),
 }
+_FILE_FIELDS: dict[str, tuple[int, types.IcebergType]] = {
+    "content": (134, _INT),
+    "file_path": (100, _TEXT),
+    "file_format": (101, _TEXT),
+    "record_count": (103, _LONG),
+    "file_size_in_bytes": (104, _LONG),
+    "key_metadata": (131, _BYTES),
+    "split_offsets": (132, types.ListType(133, _LONG)),
+    "equality_ids": (135, types.ListType(136, _INT)),
+    "sort_order_id": (140, _INT),
+    "first_row_id": (142, _LONG),
+    "referenced_data_file": (143, _TEXT),
+    "content_offset": (144, _LONG),
+    "content_size_in_bytes": (145, _LONG),
+}
+
+ENTRY_COLUMNS = {name: field_id for name, (field_id, _) in _ENTRY_FIELDS.items()}
+"""Ids of the columns of an entry besides the file."""
+FILE_COLUMNS = {name: field_id for name, (field_id, _) in _FILE_FIELDS.items()}
 """Ids of the columns of a file that are neither partition nor metrics."""
+COLUMN_TYPES = {name: field_type for name, (_, field_type) in (_ENTRY_FIELDS | _FILE_FIELDS).items()}
 
 LIST_COLUMNS = ("split_offsets", "equality_ids")
-
-_INT, _LONG, _TEXT, _BYTES = types.IntegerType(), types.LongType(), types.StringType(), types.BinaryType()
 
 _METRICS: dict[Metric, tuple[int, int, int, types.IcebergType]] = {
     Metric.COLUMN_SIZES: (108, 117, 118, _LONG),
@@ -60,26 +68,6 @@ _METRICS: dict[Metric, tuple[int, int, int, types.IcebergType]] = {
 METRIC_IDS = {metric: ids[0] for metric, ids in _METRICS.items()}
 """Ids of the maps."""
 
-COLUMN_TYPES: dict[str, types.IcebergType] = {
-    "status": _INT,
-    "snapshot_id": _LONG,
-    "sequence_number": _LONG,
-    "file_sequence_number": _LONG,
-    "content": _INT,
-    "file_path": _TEXT,
-    "file_format": _TEXT,
-    "record_count": _LONG,
-    "file_size_in_bytes": _LONG,
-    "key_metadata": _BYTES,
-    "split_offsets": types.ListType(133, _LONG),
-    "equality_ids": types.ListType(136, _INT),
-    "sort_order_id": _INT,
-    "first_row_id": _LONG,
-    "referenced_data_file": _TEXT,
-    "content_offset": _LONG,
-    "content_size_in_bytes": _LONG,
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Stored:
@@ -91,8 +79,8 @@ class Stored:
 
 def column_field(name: str, *, required: bool = False) -> types.NestedField:
     """A column of an entry or of its file."""
-    field_id = ENTRY_COLUMNS[name] if name in ENTRY_COLUMNS else FILE_COLUMNS[name]
-    return types.NestedField(field_id, name, COLUMN_TYPES[name], required)
+    field_id, field_type = (_ENTRY_FIELDS | _FILE_FIELDS)[name]
+    return types.NestedField(field_id, name, field_type, required)
 
 
 def metric_field(metric: Metric) -> types.NestedField:

@@ -171,7 +171,7 @@ def _pruned(progress: Progress) -> Generator[ScanBatch, None, None]:
     index: DeleteIndex | None = None
     if request.with_deletes and of_deletes and of_data:
         index = _delete_index(request, pruner, pruner.prune_manifests(of_deletes, counts), counts)
-    work = _DataWork(request, pruner, index, decoding_threads(len(of_data), request.options.workers))
+    work = _data_work(request, pruner, index, decoding_threads(len(of_data), request.options.workers))
     # A limit is mostly reached with the first manifest, so the others are not read ahead at once.
     results = in_order(
         work, of_data, request.options.workers, "icefloe-planning", first=None if request.limit is None else 1
@@ -203,27 +203,24 @@ def _delete_index(
     return DeleteIndex(request.source.metadata, request.source.schema, parts, counts, request.options.prune_deletes)
 
 
-class _DataWork:
+def _data_work(
+    request: PlanRequest, pruner: Pruner, index: DeleteIndex | None, threads: int
+) -> Callable[[ManifestFile], tuple[ScanBatch | None, ScanCounts]]:
     """From a data manifest to the files of it that are needed; runs in threads."""
+    keys = () if index is None else index.metric_ids
 
-    def __init__(self, request: PlanRequest, pruner: Pruner, index: DeleteIndex | None, threads: int) -> None:
-        self._threads = threads
-        self._request = request
-        self._pruner = pruner
-        self._index = index
+    def columns_of(manifest: ManifestFile) -> Wanted:
+        if request.keep_metrics:
+            return EVERYTHING
+        field_ids = tuple(sorted({*pruner.metric_ids(manifest), *keys}))
+        return Wanted(frozenset(_OF_DATA), True, _FOR_PRUNING if field_ids else frozenset(), field_ids)
 
-    def __call__(self, manifest: ManifestFile) -> tuple[ScanBatch | None, ScanCounts]:
+    def work(manifest: ManifestFile) -> tuple[ScanBatch | None, ScanCounts]:
         counts = ScanCounts(data_manifests_read=1)
-        columns = self._request.source.read(manifest, self._wanted(manifest), self._threads)
-        survivors = self._pruner.prune_files(manifest, columns, self._request.entries(columns), counts)
+        columns = request.source.read(manifest, columns_of(manifest), threads)
+        survivors = pruner.prune_files(manifest, columns, request.entries(columns), counts)
         if survivors is None:
             return None, counts
-        deletes = None if self._index is None else self._index.match(survivors)
-        return batch_of(survivors, deletes, self._request.keep_metrics), counts
+        return batch_of(survivors, None if index is None else index.match(survivors), request.keep_metrics), counts
 
-    def _wanted(self, manifest: ManifestFile) -> Wanted:
-        if self._request.keep_metrics:
-            return EVERYTHING
-        keys = () if self._index is None else self._index.metric_ids
-        field_ids = tuple(sorted({*self._pruner.metric_ids(manifest), *keys}))
-        return Wanted(frozenset(_OF_DATA), True, _FOR_PRUNING if field_ids else frozenset(), field_ids)
+    return work

@@ -8,6 +8,7 @@ fields, whatever types they have now (Java's rule). Branches, tags and snapshots
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -149,7 +150,7 @@ class PartialStatistics:
         return self.statistics.upper_bounds(field_id, field_type) if self.is_known(field_id) else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ManifestSource:
     """Where the manifests of one snapshot come from. Errors of files name the snapshot too."""
 
@@ -158,14 +159,19 @@ class ManifestSource:
     snapshot_id: int
     schema: Schema
     cache: mf.ManifestCache | None = None
-    replaced: ReplacedColumns = field(init=False, repr=False, compare=False)
-    _manifests: mf.SnapshotManifests = field(init=False, repr=False, compare=False)
-    _partition_types: dict[int, StructType] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "replaced", ReplacedColumns(self.metadata, self.schema))
-        manifests = mf.SnapshotManifests(self.metadata, self.storage.read, self.storage.limits, self.cache)
-        object.__setattr__(self, "_manifests", manifests)
+    @cached_property
+    def replaced(self) -> ReplacedColumns:
+        """Which columns have another type than the scan's."""
+        return ReplacedColumns(self.metadata, self.schema)
+
+    @cached_property
+    def _manifests(self) -> mf.SnapshotManifests:
+        return mf.SnapshotManifests(self.metadata, self.storage.read, self.storage.limits, self.cache)
+
+    @cached_property
+    def _partition_types(self) -> dict[int, StructType]:
+        return {}
 
     def manifests(self, snapshot: Snapshot) -> tuple[mf.ManifestFile, ...]:
         """The manifests of a snapshot, in the order of its list."""

@@ -137,18 +137,20 @@ class TableScan:
 
     def projection(self) -> Schema:
         """The columns that are read, in the schema's order, and the metadata columns that are selected, in theirs."""
-        names = [name for name in self.selected_fields if self._metadata_column(name) is None]
-        extra = [name for name in self.selected_fields if self._metadata_column(name) is not None]
+        metadata = {
+            name: column for name in self.selected_fields if (column := self._metadata_column(name)) is not None
+        }
+        names = [name for name in self.selected_fields if name not in metadata]
         try:
             own = select(self.schema, names, self.case_sensitive)
         except NoSuchColumnError as error:
             raise NoSuchColumnError(
                 f"{error}; metadata columns are {', '.join(reserved.METADATA_COLUMN_NAMES)}"
             ) from None
-        columns = [column for name in dict.fromkeys(extra) if (column := self._metadata_column(name)) is not None]
-        if not columns:
+        if not metadata:
             return own
-        return Schema(*own.fields, *columns, schema_id=own.schema_id, identifier_field_ids=own.identifier_field_ids)
+        fields = (*own.fields, *metadata.values())
+        return Schema(*fields, schema_id=own.schema_id, identifier_field_ids=own.identifier_field_ids)
 
     def _metadata_column(self, name: str) -> NestedField | None:
         if name not in reserved.METADATA_COLUMN_NAMES or self.schema.find_id(name) is not None:
