@@ -11,13 +11,12 @@ from icefloe.metadata import (
     SnapshotLogEntry,
     SnapshotRef,
     SnapshotRefType,
-    Summary,
     TableMetadata,
     branch,
-    metadata_from_json,
-    metadata_to_json,
     new_table_metadata,
 )
+from icefloe.metadata.codec import metadata_from_json, metadata_to_json
+from icefloe.metadata.snapshot import Summary
 from icefloe.schema import NestedField, Schema
 from icefloe.schema.types import LongType, StringType, TimestampType
 

@@ -30,7 +30,6 @@ from icefloe.manifests import (
 from icefloe.metadata import (
     MAIN_BRANCH,
     Snapshot,
-    Summary,
     TableMetadata,
     apply_all,
     branch,
@@ -38,6 +37,7 @@ from icefloe.metadata import (
     new_table_metadata,
     updates as up,
 )
+from icefloe.metadata.snapshot import Summary
 from icefloe.planning import TableScan
 from icefloe.storage import Storage
 from icefloe.versions import Feature, allows

@@ -13,9 +13,6 @@ from hypothesis import strategies as st
 from icefloe.expressions import Literal, Reference, Term, Transformed, values as ex
 from icefloe.metadata import (
     MAIN_BRANCH,
-    BlobMetadata,
-    EncryptedKey,
-    MetadataLogEntry,
     Operation,
     PartitionStatisticsFile,
     Snapshot,
@@ -23,11 +20,12 @@ from icefloe.metadata import (
     SnapshotRef,
     SnapshotRefType,
     StatisticsFile,
-    Summary,
     TableMetadata,
     branch,
     new_table_metadata,
 )
+from icefloe.metadata.snapshot import MetadataLogEntry, Summary
+from icefloe.metadata.table import BlobMetadata, EncryptedKey
 from icefloe.partitioning import (
     NullOrder,
     PartitionField,

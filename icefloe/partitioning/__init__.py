@@ -9,7 +9,7 @@ from icefloe.partitioning.codec import (
     spec_from_json,
     spec_to_json,
 )
-from icefloe.partitioning.evolution import EvolvedSpec, PartitionSpecUpdate, SortOrderUpdate
+from icefloe.partitioning.evolution import PartitionSpecUpdate, SortOrderUpdate
 from icefloe.partitioning.hashing import minimal_big_endian, unscaled
 from icefloe.partitioning.human import human_value
 from icefloe.partitioning.paths import HIVE_NULL, partition_path, partition_values, split_hive_path

@@ -23,20 +23,12 @@ from icefloe.schema.bounds import (
     truncate_lower,
     truncate_upper,
 )
-from icefloe.schema.codec import (
-    field_from_json,
-    field_to_json,
-    schema_from_json,
-    schema_to_json,
-    type_from_json,
-    type_to_json,
-)
+from icefloe.schema.codec import schema_from_json, schema_to_json, type_from_json, type_to_json
 from icefloe.schema.coercion import bytes_from_hex, coerce
 from icefloe.schema.ddl import parse_ddl
 from icefloe.schema.evolution import SchemaUpdate
-from icefloe.schema.ids import assign_fresh_ids, assign_fresh_type_ids
+from icefloe.schema.ids import assign_fresh_ids
 from icefloe.schema.name_mapping import (
-    MappedField,
     NameMapping,
     apply_name_mapping,
     create_name_mapping,
@@ -48,7 +40,7 @@ from icefloe.schema.projection import plan_projection, select, select_ids
 from icefloe.schema.promotion import can_promote, is_promotion, promote_value
 from icefloe.schema.rules import check_schema_for_version
 from icefloe.schema.schema import MAX_COLUMN_ID, Schema
-from icefloe.schema.types import JSON, IcebergType, NestedField, NestedType, StructType, Value
+from icefloe.schema.types import JSON, IcebergType, NestedField, StructType, Value
 from icefloe.schema.value_codec import value_from_json, value_to_json
 from icefloe.schema.values import parse_text, to_text
 from icefloe.schema.wkb import GeoPoint, bounding_box

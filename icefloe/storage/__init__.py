@@ -2,16 +2,8 @@
 
 from icefloe.storage.identities import deletion_key, identities, identity, is_same_file, possible_identity
 from icefloe.storage.local import check_regular
-from icefloe.storage.locations import (
-    Location,
-    absolute_location,
-    is_beneath,
-    names_below,
-    normalize_location,
-    parse_location,
-    same_location,
-)
+from icefloe.storage.locations import absolute_location, is_beneath, names_below, parse_location, same_location
 from icefloe.storage.properties import redacted
-from icefloe.storage.protocol import DeleteFailure, FileInfo, Files, Input, OutputStream, Tail
+from icefloe.storage.protocol import FileInfo, Input, OutputStream
 from icefloe.storage.storage import Storage
 from icefloe.storage.streams import prefetch

@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 from icefloe.catalog import Catalog, HadoopCatalog, Identifier
 from icefloe.catalog.pointers import PointerCatalog, Pointers
 from icefloe.errors import CommitStateUnknown, StorageError
-from icefloe.storage import DeleteFailure, FileInfo, OutputStream, Storage, Tail, parse_location
+from icefloe.storage import FileInfo, OutputStream, Storage, parse_location
+from icefloe.storage.protocol import DeleteFailure, Tail
 
 Result = TypeVar("Result")
 

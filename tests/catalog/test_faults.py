@@ -15,7 +15,8 @@ from icefloe.catalog.memory import MemoryPointers
 from icefloe.catalog.pointers import TABLE, VIEW
 from icefloe.errors import CommitFailed, CommitStateUnknown, StorageError
 from icefloe.schema.types import LongType
-from icefloe.storage import DeleteFailure, Storage
+from icefloe.storage import Storage
+from icefloe.storage.protocol import DeleteFailure
 from icefloe.table import Table
 from tests.catalog.databases import PostgresServer
 from tests.catalog.tables import SCHEMA, Maker, append, files_below, is_linear, live_files, write_rows

@@ -21,8 +21,10 @@ from icefloe.errors import (
     ValidationError,
 )
 from icefloe.metadata import updates as up
-from icefloe.storage import Files, Location, Storage
+from icefloe.storage import Storage
 from icefloe.storage.hadoop import ArrowFiles
+from icefloe.storage.locations import Location
+from icefloe.storage.protocol import Files
 from icefloe.table import Table
 from tests.catalog.tables import SCHEMA, append, live_files
 from tests.storage.servers import S3Server

@@ -17,8 +17,9 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from pyarrow import fs
 
 from icefloe.errors import InvalidLocationError, LocationExistsError, LocationNotFoundError, StorageError
-from icefloe.storage import Files, Storage, prefetch
+from icefloe.storage import Storage, prefetch
 from icefloe.storage.hadoop import ArrowFiles
+from icefloe.storage.protocol import Files
 from tests.storage.servers import S3Server
 
 NAMES = [

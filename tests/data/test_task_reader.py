@@ -19,7 +19,8 @@ from icefloe.metadata import TableMetadata
 from icefloe.partitioning import parse_partition_spec, unified_partition_type
 from icefloe.planning import FileScanTask
 from icefloe.schema import Schema, parse_ddl, reserved, types
-from icefloe.storage import Location, Storage, parse_location
+from icefloe.storage import Storage, parse_location
+from icefloe.storage.locations import Location
 from icefloe.storage.memory import MemoryFiles
 from icefloe.storage.streams import RangedInput
 from icefloe.versions import ALL_VERSIONS, Feature, allows

@@ -29,7 +29,8 @@ from icefloe.formats.avro_reader import AvroFileReader
 from icefloe.formats.avro_writer import AvroFileWriter
 from icefloe.formats.file_writing import WrittenFile
 from icefloe.formats.metrics import metrics_modes
-from icefloe.schema import MappedField, NameMapping, Schema, create_name_mapping, reserved, select, types
+from icefloe.schema import NameMapping, Schema, create_name_mapping, reserved, select, types
+from icefloe.schema.name_mapping import MappedField
 from icefloe.versions import ALL_VERSIONS
 from tests.avro.kernel_choice import compiled_kernels, plain_kernels
 from tests.formats.rows import VARIANTS, arrow_table, contents, tables_of

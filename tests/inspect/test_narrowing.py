@@ -18,7 +18,8 @@ from icefloe.errors import (
 )
 from icefloe.inspect import TABLE_NAMES, Inspect
 from icefloe.inspect.schemas import table_partition_type
-from icefloe.metadata import Snapshot, apply_all, branch, tag, updates as up
+from icefloe.metadata import Snapshot, apply_all, branch, updates as up
+from icefloe.metadata.refs import tag
 from icefloe.partitioning import PartitionField, PartitionSpec, parse_partition_spec, transforms as tr
 from icefloe.schema import NestedField, Schema
 from icefloe.schema.types import IntegerType, LongType, StringType

@@ -4,13 +4,13 @@ from icefloe.metadata import (
     MAIN_BRANCH,
     Operation,
     Snapshot,
-    Summary,
     TableMetadata,
     apply_all,
     branch,
     new_table_metadata,
     updates as up,
 )
+from icefloe.metadata.snapshot import Summary
 from icefloe.partitioning import UNPARTITIONED, UNSORTED, PartitionSpec, SortOrder, parse_partition_spec
 from icefloe.schema import NestedField, Schema
 from icefloe.schema.types import DateType, LongType, StringType

@@ -17,19 +17,18 @@ from icefloe.errors import (
 )
 from icefloe.metadata import (
     MAIN_BRANCH,
-    MetadataLogEntry,
     PartitionStatisticsFile,
     Snapshot,
     StatisticsFile,
     TableMetadata,
-    apply,
     apply_all,
     branch,
-    metadata_from_json,
-    metadata_to_json,
-    tag,
     updates as up,
 )
+from icefloe.metadata.apply import apply
+from icefloe.metadata.codec import metadata_from_json, metadata_to_json
+from icefloe.metadata.refs import tag
+from icefloe.metadata.snapshot import MetadataLogEntry
 from icefloe.partitioning import UNSORTED, parse_sort_order
 from icefloe.schema import NestedField, Schema
 from icefloe.schema.types import LongType

@@ -14,21 +14,20 @@ from icefloe.errors import (
 )
 from icefloe.metadata import (
     MAIN_BRANCH,
-    EncryptedKey,
-    MetadataLogEntry,
     PartitionStatisticsFile,
     SnapshotLogEntry,
     SnapshotRef,
     SnapshotRefType,
     StatisticsFile,
-    apply,
     branch,
-    metadata_from_json,
-    metadata_to_json,
-    tag,
     updates as up,
     with_previous,
 )
+from icefloe.metadata.apply import apply
+from icefloe.metadata.codec import metadata_from_json, metadata_to_json
+from icefloe.metadata.refs import tag
+from icefloe.metadata.snapshot import MetadataLogEntry
+from icefloe.metadata.table import EncryptedKey
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.metadata.tables import CREATED_MS, NOW_MS, append, commit, new_table, next_snapshot
 

@@ -23,10 +23,8 @@ from icefloe.metadata import (
     decode_metadata_file,
     decode_view_file,
     encode_metadata_file,
-    metadata_from_json,
-    metadata_to_json,
-    metadata_to_object,
 )
+from icefloe.metadata.codec import metadata_from_json, metadata_to_json, metadata_to_object
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.golden import golden
 from tests.strategies import table_metadata

@@ -9,13 +9,13 @@ from icefloe.metadata import (
     is_absolute,
     metadata_file_name,
     next_metadata_version,
-    parse_metadata_version,
-    qualify,
     relativize,
     resolve_location,
     strip_trailing_slash,
     versioned_file_name,
 )
+from icefloe.metadata.files import parse_metadata_version
+from icefloe.metadata.locations import qualify
 
 UUID = "9c12d441-03fe-4693-9a96-a0705ddf69c1"
 

@@ -14,17 +14,9 @@ from pyiceberg.table.metadata import TableMetadataUtil
 from pyiceberg.transforms import BucketTransform, DayTransform
 from pyiceberg.types import LongType, NestedField, StringType, TimestampType
 
-from icefloe.metadata import (
-    MAIN_BRANCH,
-    TableMetadata,
-    apply_all,
-    branch,
-    decode_metadata_file,
-    metadata_from_json,
-    metadata_to_json,
-    tag,
-    updates as up,
-)
+from icefloe.metadata import MAIN_BRANCH, TableMetadata, apply_all, branch, decode_metadata_file, updates as up
+from icefloe.metadata.codec import metadata_from_json, metadata_to_json
+from icefloe.metadata.refs import tag
 from icefloe.partitioning import PartitionField, PartitionSpec, parse_sort_order, transforms as tr
 from icefloe.schema import Schema
 from icefloe.schema.types import StringType as OurStringType

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from icefloe.errors import CommitFailed, InvalidInputError
-from icefloe.metadata import MAIN_BRANCH, TableMetadata, apply_all, branch, requirements as req, tag, updates as up
+from icefloe.metadata import MAIN_BRANCH, TableMetadata, apply_all, branch, requirements as req, updates as up
+from icefloe.metadata.refs import tag
 from icefloe.partitioning import UNPARTITIONED
 from icefloe.versions import ALL_VERSIONS
 from tests.metadata.tables import BY_DAY, SCHEMA, UUID, new_table, next_snapshot

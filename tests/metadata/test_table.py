@@ -16,7 +16,6 @@ from icefloe.errors import (
 )
 from icefloe.metadata import (
     MAIN_BRANCH,
-    RetentionDefaults,
     Snapshot,
     SnapshotLogEntry,
     SnapshotRef,
@@ -25,13 +24,13 @@ from icefloe.metadata import (
     branch,
     expired_refs,
     expired_snapshots,
-    metadata_from_json,
-    metadata_to_json,
     new_table_metadata,
     retention_defaults,
-    tag,
     unreferenced_snapshots,
 )
+from icefloe.metadata.codec import metadata_from_json, metadata_to_json
+from icefloe.metadata.refs import tag
+from icefloe.metadata.retention import RetentionDefaults
 from icefloe.partitioning import parse_partition_spec, parse_sort_order
 from icefloe.schema import Schema, types
 from icefloe.versions import ALL_VERSIONS, DEFAULT_VERSION, Feature, allows

@@ -8,22 +8,23 @@ from hypothesis import given, strategies as st
 
 from icefloe.errors import IcefloeError, InvalidInputError
 from icefloe.metadata import (
-    BlobMetadata,
-    EncryptedKey,
     Operation,
     PartitionStatisticsFile,
     Snapshot,
     SnapshotRef,
     SnapshotRefType,
     StatisticsFile,
-    Summary,
-    requirement_to_json,
     requirements as req,
+    updates as up,
+)
+from icefloe.metadata.refs import tag
+from icefloe.metadata.snapshot import Summary
+from icefloe.metadata.table import BlobMetadata, EncryptedKey
+from icefloe.metadata.update_codec import (
+    requirement_to_json,
     table_requirement_from_json,
     table_update_from_json,
-    tag,
     update_to_json,
-    updates as up,
     view_requirement_from_json,
     view_update_from_json,
 )

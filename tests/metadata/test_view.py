@@ -19,19 +19,16 @@ from icefloe.errors import (
 )
 from icefloe.metadata import (
     MetadataCompression,
-    OtherViewRepresentation,
     SQLViewRepresentation,
     ViewMetadata,
     ViewVersion,
-    ViewVersionLogEntry,
     apply_view_all,
     decode_view_file,
     encode_view_file,
     updates as up,
-    view_from_json,
-    view_to_json,
-    view_to_object,
 )
+from icefloe.metadata.view import OtherViewRepresentation, ViewVersionLogEntry
+from icefloe.metadata.view_codec import view_from_json, view_to_json, view_to_object
 from icefloe.schema import NestedField, Schema
 from icefloe.schema.types import StringType
 from tests.metadata.tables import CREATED_MS, SCHEMA

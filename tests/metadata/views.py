@@ -1,6 +1,7 @@
 """A small view that the tests of this room start from."""
 
-from icefloe.metadata import SQLViewRepresentation, ViewMetadata, ViewVersion, ViewVersionLogEntry
+from icefloe.metadata import SQLViewRepresentation, ViewMetadata, ViewVersion
+from icefloe.metadata.view import ViewVersionLogEntry
 from tests.metadata.tables import CREATED_MS, SCHEMA
 
 VIEW_UUID = "fa6506c3-7681-40c8-86dc-e36561f83385"

@@ -17,7 +17,6 @@ from icefloe.errors import (
 from icefloe.partitioning import (
     UNPARTITIONED,
     UNSORTED,
-    EvolvedSpec,
     NullOrder,
     PartitionField,
     PartitionSpec,
@@ -31,6 +30,7 @@ from icefloe.partitioning import (
     transforms as tr,
     unified_partition_type,
 )
+from icefloe.partitioning.evolution import EvolvedSpec
 from icefloe.partitioning.spec import has_sequential_ids
 from icefloe.schema import Schema, types
 from icefloe.versions import ALL_VERSIONS, Feature, allows

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 from icefloe.commit import StatisticsChange
 from icefloe.formats.puffin.files import Blob
 from icefloe.formats.variant.json import parse_json
-from icefloe.metadata import BlobMetadata, StatisticsFile
+from icefloe.metadata import StatisticsFile
+from icefloe.metadata.table import BlobMetadata
 from icefloe.schema import parse_ddl
 from icefloe.schema.types import DecimalType, DoubleType, IntegerType, LongType, StringType
 from icefloe.spark.engine import why_not_written

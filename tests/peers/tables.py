@@ -23,7 +23,6 @@ from icefloe.manifests import (
 from icefloe.metadata import (
     MAIN_BRANCH,
     Snapshot,
-    Summary,
     TableMetadata,
     apply_all,
     branch,
@@ -31,6 +30,7 @@ from icefloe.metadata import (
     new_table_metadata,
     updates as up,
 )
+from icefloe.metadata.snapshot import Summary
 from icefloe.partitioning import UNPARTITIONED, PartitionSpec
 from icefloe.schema import Schema
 from icefloe.storage import Storage

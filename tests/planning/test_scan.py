@@ -22,7 +22,8 @@ from icefloe.errors import (
 )
 from icefloe.expressions import AlwaysFalse, AlwaysTrue, bind, col
 from icefloe.manifests import ManifestCache, encode_manifest_list
-from icefloe.metadata import SnapshotLogEntry, apply_all, branch, tag, updates as up
+from icefloe.metadata import SnapshotLogEntry, apply_all, branch, updates as up
+from icefloe.metadata.refs import tag
 from icefloe.partitioning import parse_partition_spec
 from icefloe.planning import FileScanTask, ScanReport, TableScan
 from icefloe.schema import NestedField, Schema, StructType

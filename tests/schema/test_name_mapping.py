@@ -9,7 +9,6 @@ from hypothesis import given
 
 from icefloe.errors import InvalidInputError, InvalidSchemaError
 from icefloe.schema import (
-    MappedField,
     NameMapping,
     Schema,
     SchemaUpdate,
@@ -23,7 +22,7 @@ from icefloe.schema import (
     types,
     update_name_mapping,
 )
-from icefloe.schema.name_mapping import name_mapping_from_json, name_mapping_to_json
+from icefloe.schema.name_mapping import MappedField, name_mapping_from_json, name_mapping_to_json
 from tests.strategies import schemas
 
 # The example of the spec, Appendix C.

@@ -9,7 +9,6 @@ from icefloe.errors import IcefloeError, IncompatibleChangeError, InvalidSchemaE
 from icefloe.schema import (
     IcebergType,
     NestedField,
-    NestedType,
     Schema,
     SchemaUpdate,
     StructType,
@@ -45,6 +44,7 @@ from icefloe.schema.types import (
     ListType,
     LongType,
     MapType,
+    NestedType,
     StringType,
     TimestampType,
     TimestamptzType,

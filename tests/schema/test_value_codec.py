@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, strategies as st
 
 from icefloe.errors import InvalidValueError
-from icefloe.schema import IcebergType, NestedField, NestedType, StructType, value_from_json, value_to_json
+from icefloe.schema import IcebergType, NestedField, StructType, value_from_json, value_to_json
 from icefloe.schema.types import (
     BinaryType,
     BooleanType,
@@ -25,6 +25,7 @@ from icefloe.schema.types import (
     ListType,
     LongType,
     MapType,
+    NestedType,
     StringType,
     TimestampNanoType,
     TimestampType,

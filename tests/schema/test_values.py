@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from icefloe.errors import InvalidValueError
-from icefloe.schema import IcebergType, NestedField, NestedType, StructType, coerce, parse_text, to_text
+from icefloe.schema import IcebergType, NestedField, StructType, coerce, parse_text, to_text
 from icefloe.schema.types import (
     BinaryType,
     BooleanType,
@@ -27,6 +27,7 @@ from icefloe.schema.types import (
     ListType,
     LongType,
     MapType,
+    NestedType,
     StringType,
     TimestampNanoType,
     TimestampType,

@@ -6,8 +6,10 @@ from uuid import uuid4
 import pytest
 from pyarrow import fs
 
-from icefloe.storage import Files, Location, Storage
+from icefloe.storage import Storage
 from icefloe.storage.hadoop import ArrowFiles
+from icefloe.storage.locations import Location
+from icefloe.storage.protocol import Files
 from tests.storage.servers import S3Server
 
 

@@ -7,12 +7,8 @@ from hypothesis import given, strategies as st
 
 from icefloe.errors import InvalidLocationError
 from icefloe.metadata import relativize, resolve_location
-from icefloe.storage import (
-    absolute_location,
-    normalize_location,
-    parse_location,
-    same_location,
-)
+from icefloe.storage import absolute_location, parse_location, same_location
+from icefloe.storage.locations import normalize_location
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given, strategies as st
 
-from icefloe.storage import Files, Location, Storage, parse_location
+from icefloe.storage import Storage, parse_location
+from icefloe.storage.locations import Location
 from icefloe.storage.memory import MemoryFiles
+from icefloe.storage.protocol import Files
 from icefloe.storage.streams import JOINED_GAP, LARGEST_REQUEST, TAIL_LENGTH, RangedInput, joined_ranges
 
 DATA = bytes(number * 7 % 251 for number in range(700_000))

@@ -14,7 +14,8 @@ from icefloe.formats.equality_deletes import equality_delete_writer
 from icefloe.formats.parquet.writer import ParquetFileWriter
 from icefloe.formats.position_deletes import write_position_deletes
 from icefloe.manifests import FileContent, ManifestContent, ManifestFile
-from icefloe.metadata import PartitionStatisticsFile, SnapshotLogEntry, StatisticsFile, tag
+from icefloe.metadata import PartitionStatisticsFile, SnapshotLogEntry, StatisticsFile
+from icefloe.metadata.refs import tag
 from icefloe.partitioning import PartitionField, PartitionSpec, SortField, SortOrder, transforms as tr
 from icefloe.schema import Schema, reserved
 from icefloe.schema.binary import encode
