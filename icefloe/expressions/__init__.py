@@ -7,7 +7,7 @@ from icefloe.expressions.columns import Column, bucket, col, days, hours, months
 from icefloe.expressions.evaluate import evaluate
 from icefloe.expressions.facts import Mask, PartitionSummaries, Statistics
 from icefloe.expressions.normal import rewrite_not, simplify
-from icefloe.expressions.parser import as_expression, parse_expression
+from icefloe.expressions.parser import Truth, all_of, any_of, as_expression, certain, parse_expression, truth
 from icefloe.expressions.projection import Residuals, inclusive_projection, residual, strict_projection
 from icefloe.expressions.statistics import FileAnswers, might_match, must_match, partitions_might_match
 from icefloe.expressions.terms import (
@@ -20,7 +20,6 @@ from icefloe.expressions.terms import (
     Transformed,
     literal,
 )
-from icefloe.expressions.three_valued import Truth, all_of, any_of, certain, truth
 from icefloe.expressions.tokens import Cursor, Token, TokenKind
 from icefloe.expressions.values import (
     AlwaysFalse,

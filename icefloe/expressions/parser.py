@@ -10,15 +10,19 @@
 
 It follows SQL, with unknown for null: `a != 5` and `not a = 5` leave out rows where `a` is null. Write
 `a is distinct from 5` or `(a = 5) is not true` to keep them. `1.5` is a decimal and `1.5e0` a double.
+
+A comparison with null is unknown, and `not unknown` is unknown too: a `Truth` keeps apart where a condition is true and where
+it is false. WHERE wants the rows of `is_true`, a CHECK constraint refuses those of `is_false` (expressions spec: Boolean logic).
 """
 
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from icefloe.errors import InvalidExpressionError
 from icefloe.expressions import values as ex
 from icefloe.expressions.operands import OperandReader
 from icefloe.expressions.terms import Literal, Term, Transformed, literal
-from icefloe.expressions.three_valued import Truth, all_of, any_of, certain, truth
 from icefloe.expressions.tokens import Token, TokenKind
 
 _COMPARISONS: dict[str, type[ex.LiteralPredicate]] = {
@@ -32,6 +36,52 @@ _COMPARISONS: dict[str, type[ex.LiteralPredicate]] = {
     ">=": ex.GreaterThanOrEqual,
 }
 _WILDCARD = re.compile(r"\\(.)|([%_])|([^\\%_]+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """Where a SQL condition is true and where it is false; `~` exchanges the two."""
+
+    is_true: ex.Expression
+    is_false: ex.Expression
+
+    def __invert__(self) -> "Truth":
+        return Truth(self.is_false, self.is_true)
+
+
+def all_of(conditions: Iterable[Truth]) -> Truth:
+    """SQL's AND."""
+    parts = list(conditions)
+    return Truth(ex.conjunction(*(part.is_true for part in parts)), ex.disjunction(*(part.is_false for part in parts)))
+
+
+def any_of(conditions: Iterable[Truth]) -> Truth:
+    """SQL's OR."""
+    parts = list(conditions)
+    return Truth(ex.disjunction(*(part.is_true for part in parts)), ex.conjunction(*(part.is_false for part in parts)))
+
+
+def truth(predicate: ex.Expression) -> Truth:
+    """SQL's reading of a single test: unknown for null, unless it tests for null or NaN, or is a constant."""
+    match predicate:
+        case ex.AlwaysTrue() | ex.AlwaysFalse() | ex.IsNull() | ex.NotNull() | ex.IsNaN() | ex.NotNaN():
+            return certain(predicate)
+        case ex.Predicate():
+            return Truth(_for_known(predicate, predicate), _for_known(ex.negation(predicate), predicate))
+        case _:
+            raise AssertionError(f"{predicate} is not a single test; combine the truths of its parts")
+
+
+def certain(predicate: ex.Expression) -> Truth:
+    """A condition that is never unknown: `a <=> 5`, `(...) is true`."""
+    return Truth(predicate, ex.negation(predicate))
+
+
+def _for_known(test: ex.Expression, predicate: ex.Predicate) -> ex.Expression:
+    """The test, false for null."""
+    if isinstance(test, ex.NotEqualTo | ex.NotIn | ex.NotStartsWith | ex.Not):
+        return ex.conjunction(test, ex.NotNull(predicate.term))
+    return test
 
 
 def parse_expression(text: str) -> ex.Expression:
