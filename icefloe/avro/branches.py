@@ -94,7 +94,7 @@ class _Compiler(Compiler):
     def put(self, node: av.AvroNode, code: int | None) -> Output:
         """A new column of numbers, and the operation that fills it."""
         key = "", len(self.known)
-        index = self.column(key, node, "long")
+        index = self.column(key, node)
         if code is not None:
             self.emit(code, index)
         return self.known[key]

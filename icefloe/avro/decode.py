@@ -271,7 +271,7 @@ class _Decoder:
             for output in listed.items:
                 stream = -1 - output.index
                 values, marks = items[stream, :used], item_valid[stream, :used]
-                if output.place == "note":
+                if av.is_bytes(output.node):
                     notes = values if listed.fused else np.where(marks, values, -1)
                     texts = self.item_texts.setdefault(stream, _Texts(0))
                     texts.append(kernels, data, notes, 1.0, self.container.location)
@@ -286,7 +286,7 @@ class _Decoder:
 
     def leaf(self, output: Output) -> pa.Array:
         """The values of an output, for each row or for each item of its list."""
-        if output.place == "note":
+        if av.is_bytes(output.node):
             texts = self.texts[output.index] if output.index >= 0 else self.item_texts.get(-1 - output.index, _Texts(0))
             return self._checked(texts.array(output.node))
         return _numbers(output.node, *self._marked(output.index), self.container.location)
@@ -355,7 +355,7 @@ def _finish(decoders: list[_Decoder], cells: _Cells) -> Decoded:
     columns: dict[Key, pa.Array] = {}
     is_whole = cells.valid.min(axis=1, initial=1)
     for output in program.outputs:
-        if output.place == "note":
+        if av.is_bytes(output.node):
             columns[output.key] = _one([decoder.leaf(output) for decoder in decoders])
         else:
             valid = _ALL_VALID if is_whole[output.index] else cells.valid[output.index]

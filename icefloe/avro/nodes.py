@@ -132,6 +132,11 @@ def plain_meaning(node: AvroNode) -> types.IcebergType | None:
             return None
 
 
+def is_bytes(node: AvroNode) -> bool:
+    """Whether values are bytes of some length, and no numbers."""
+    return isinstance(node, AvroFixed) or (isinstance(node, AvroPrimitive) and node.kind in ("bytes", "string"))
+
+
 def smallest_size(node: AvroNode) -> int:
     """The fewest bytes that a value of the type takes; 0 only for types that never take any."""
     match node:

@@ -231,14 +231,14 @@ class _Walk:
 
     def pairs_to_streams(self, mode: int, number: int, streams: tuple[int, int]) -> None:
         keys, values = (self.streams[stream] for stream in streams)
-        self.list_start = place = self.fill[number]
+        self.list_start = item = self.fill[number]
         while count := self.count(2):
-            if place + count > self.capacity:
+            if item + count > self.capacity:
                 raise _Stop(op.STATUS_GROW)
             for _ in range(count):
-                keys[place], values[place] = self.pair(mode)
-                place += 1
-        self.fill[number] = place
+                keys[item], values[item] = self.pair(mode)
+                item += 1
+        self.fill[number] = item
 
     def pair(self, mode: int) -> tuple[int, int]:
         """A key and its value; where that is bytes, a note of them."""

@@ -21,10 +21,9 @@ class UnknownShape(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where a column comes out: `place` is long, note or list; `node` is the Avro type, without null."""
+    """Where a column comes out: bytes among the notes, numbers among the longs; `node` is the Avro type, without null."""
 
     key: Key
-    place: str
     index: int
     node: av.AvroNode
 
@@ -97,22 +96,22 @@ class Compiler:
         self.program.longs += count
         return self.program.longs - count
 
-    def column(self, key: Key, node: av.AvroNode, place: str) -> int:
+    def column(self, key: Key, node: av.AvroNode) -> int:
         """A new output column for a leaf; negative numbers name streams of items."""
         known = self.known.get(key)
         if known is not None:
-            if known.place != place or known.node != node:
+            if known.node != node:
                 raise UnknownShape("branches of a union are stored in different ways")
             return known.index
         if self.list_number >= 0:
             self.program.streams += 1
             index = -self.program.streams
-        elif place == "note":
+        elif av.is_bytes(node):
             self.program.notes += 1
             index = self.program.notes - 1
         else:
             index = self.new_long()
-        self.known[key] = Output(key, place, index, node)
+        self.known[key] = Output(key, index, node)
         self.outputs.append(self.known[key])
         return index
 
@@ -181,11 +180,11 @@ class Compiler:
             case av.AvroPrimitive("null"):
                 pass
             case av.AvroPrimitive("bytes" | "string"):
-                self.emit(op.BYTES, self.column(key, node, "note"))
+                self.emit(op.BYTES, self.column(key, node))
             case av.AvroPrimitive(kind):
-                self.emit(_NUMBERS[kind], self.column(key, node, "long"))
+                self.emit(_NUMBERS[kind], self.column(key, node))
             case av.AvroFixed(size) if size > 0:
-                self.emit(op.FIXED, self.column(key, node, "note"), size)
+                self.emit(op.FIXED, self.column(key, node), size)
             case _:
                 raise UnknownShape("a primitive was expected")
 
@@ -223,21 +222,20 @@ class Compiler:
         lengths, number = self.new_long(), len(self.program.lists)
         self.program.streams += 2
         first = self.program.streams - 2
-        place = "note" if _is_note(value) else "long"
-        items = (Output(keys, "long", -1 - first, key), Output(values, place, -2 - first, value))
+        items = (Output(keys, -1 - first, key), Output(values, -2 - first, value))
         self.program.lists.append(ListOutput(choice.key, lengths, number, items, fused=True))
-        mode = op.PAIRS_BYTES if place == "note" else op.PAIRS_LONG
+        mode = op.PAIRS_BYTES if av.is_bytes(value) else op.PAIRS_LONG
         self.emit(op.PAIRS, mode, lengths, number, first, first + 1)
 
     def read_spread(self, node: av.AvroNode, choice: TakeSpread) -> None:
         _, value = self.pair(node)
-        is_note = _is_note(value)
+        is_note = av.is_bytes(value)
         start, numbers = len(self.program.keys), sorted(set(choice.keys))
         self.program.keys.extend(numbers)
         for number in numbers:
             if (choice.role, number) in self.known:
                 raise UnknownShape("a map may be chosen once")
-            self.column((choice.role, number), value, "note" if is_note else "long")
+            self.column((choice.role, number), value)
         first = (self.program.notes if is_note else self.program.longs) - len(numbers)
         self.emit(op.PAIRS, op.SPREAD_BYTES if is_note else op.SPREAD_LONG, first, len(numbers), start, 0)
 
@@ -277,18 +275,13 @@ class Compiler:
 
     def skip_items(self, node: av.AvroNode, items: av.AvroNode) -> None:
         if pair := pair_of(node):
-            self.emit(op.PAIRS, op.SPREAD_BYTES if _is_note(pair[1]) else op.SPREAD_LONG, 0, 0, 0, 0)
+            self.emit(op.PAIRS, op.SPREAD_BYTES if av.is_bytes(pair[1]) else op.SPREAD_LONG, 0, 0, 0, 0)
         else:
             self.loop(-1, -1, av.smallest_size(items), lambda: self.skip(items))
 
     def skip_entry(self, values: av.AvroNode) -> None:
         self.emit(op.SKIP_BYTES)
         self.skip(values)
-
-
-def _is_note(node: av.AvroNode) -> bool:
-    """Whether values are noted by where their bytes are."""
-    return isinstance(node, av.AvroPrimitive) and node.kind in ("bytes", "string")
 
 
 def pair_of(node: av.AvroNode) -> tuple[av.AvroNode, av.AvroNode] | None:
