@@ -102,17 +102,8 @@ class _Run:
             self._check_metadata_files(files)
             self._check_files(files, everything)
         check_ids_of_rows(subject)
-        done = files.done
-        figures = Figures(
-            len(subject.snapshots),
-            len(self._numbers),
-            self._entries,
-            done["files"],
-            done["footers"],
-            done["rows"],
-            done["skipped"],
-            time.perf_counter() - started,
-        )
+        seconds = time.perf_counter() - started
+        figures = Figures(len(subject.snapshots), len(self._numbers), self._entries, seconds=seconds, **files.done)
         return VerificationReport(subject.level, subject.findings.sorted(), figures, dict(subject.findings.counts))
 
     def _read_lists(self) -> None:
