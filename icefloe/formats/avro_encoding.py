@@ -19,6 +19,17 @@ from icefloe.schema import Schema, types
 _FIRST, _SECOND = b"\x00", b"\x02"
 """The numbers of the branches of a union."""
 
+_WHOLE_NUMBERS = (
+    types.IntegerType,
+    types.LongType,
+    types.DateType,
+    types.TimeType,
+    types.TimestampType,
+    types.TimestamptzType,
+    types.TimestampNanoType,
+    types.TimestamptzNanoType,
+)
+
 
 def encode_rows(batch: pa.RecordBatch, schema: Schema) -> pa.BinaryArray:
     """A binary array with the Avro bytes of each row of a record batch, whose columns are those of the schema."""
@@ -57,20 +68,12 @@ def _field(array: pa.Array, field: types.NestedField, expected_nulls: int) -> pa
 
 def _values(array: pa.Array, kind: types.IcebergType) -> pa.BinaryArray:
     """The bytes of values; what stands for nulls does not matter."""
+    if isinstance(kind, _WHOLE_NUMBERS):
+        stored = pa.int32() if array.type.bit_width == 32 else pa.int64()
+        return varints(_numbers(array.cast(stored)).astype(np.int64, copy=False))
     match kind:
         case types.BooleanType():
             return _fixed(_numbers(array.cast(pa.uint8())), 1)
-        case types.IntegerType() | types.DateType():
-            return varints(_numbers(array.cast(pa.int32())).astype(np.int64))
-        case (
-            types.LongType()
-            | types.TimeType()
-            | types.TimestampType()
-            | types.TimestamptzType()
-            | types.TimestampNanoType()
-            | types.TimestamptzNanoType()
-        ):
-            return varints(_numbers(array.cast(pa.int64())))
         case types.FloatType():
             return _fixed(_numbers(array).astype("<f4", copy=False), 4)
         case types.DoubleType():
@@ -84,12 +87,8 @@ def _values(array: pa.Array, kind: types.IcebergType) -> pa.BinaryArray:
         case types.VariantType():
             return _joined(*(_sized(part) for part in array.flatten()))
         case types.StructType():
-            return _joined(
-                *(
-                    _field(part, field, array.null_count)
-                    for part, field in zip(array.flatten(), kind.fields, strict=True)
-                )
-            )
+            parts = zip(array.flatten(), kind.fields, strict=True)
+            return _joined(*(_field(part, field, array.null_count) for part, field in parts))
         case types.ListType():
             offsets = list_offsets(array).to_numpy()
             return _items(offsets, _field(array.flatten(), kind.element_field, 0))
