@@ -8,27 +8,19 @@ from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from icefloe import properties as props
+from icefloe import partitioning as pt, properties as props
 from icefloe.catalog.identifiers import Name
 from icefloe.errors import InvalidPartitionSpecError, InvalidPropertyError, InvalidSchemaError, InvalidSortOrderError
 from icefloe.metadata import TableMetadata, new_table_metadata
-from icefloe.partitioning import (
-    UNPARTITIONED,
-    UNSORTED,
-    PartitionSpec,
-    SortOrder,
-    parse_partition_spec,
-    parse_sort_order,
-)
 from icefloe.rows import engine_named
 from icefloe.schema import Schema, parse_ddl, schema_from_arrow
 from icefloe.versions import Feature, allows
 
 SchemaLike: TypeAlias = Schema | pa.Schema | str
 """A schema, one of Arrow, a `StructType` of Spark, or a definition like `id long not null, name string`."""
-SpecLike = PartitionSpec | str | Iterable[str] | None
+SpecLike = pt.PartitionSpec | str | Iterable[str] | None
 """A partition spec, or texts like `["days(ts)", "bucket(16, id)"]`; None for no partitions."""
-OrderLike = SortOrder | str | Iterable[str] | None
+OrderLike = pt.SortOrder | str | Iterable[str] | None
 """A sort order, or texts like `["ts desc nulls last"]`; None for no order."""
 
 P = ParamSpec("P")
@@ -72,8 +64,8 @@ class TableDefinition:
     """What a description means: spec and order use the ids of this schema, which a table assigns afresh."""
 
     schema: Schema
-    spec: PartitionSpec
-    order: SortOrder
+    spec: pt.PartitionSpec
+    order: pt.SortOrder
     properties: Mapping[str, str]
     """Without the format version."""
     format_version: int | None
@@ -132,28 +124,28 @@ def property_texts(properties: Mapping[str, object] | None) -> dict[str, str]:
     return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in given.items()}
 
 
-def _read_spec(spec: SpecLike, schema: Schema) -> PartitionSpec:
+def _read_spec(spec: SpecLike, schema: Schema) -> pt.PartitionSpec:
     if spec is None:
-        return UNPARTITIONED
-    if isinstance(spec, PartitionSpec):
+        return pt.UNPARTITIONED
+    if isinstance(spec, pt.PartitionSpec):
         return spec
     if (texts := _texts(spec)) is None:
         raise InvalidPartitionSpecError(
             f"a partition spec is a PartitionSpec or texts like ['days(ts)', 'bucket(16, id)'], not {spec!r:.100}"
         )
-    return parse_partition_spec(texts, schema)
+    return pt.parse_partition_spec(texts, schema)
 
 
-def _read_order(order: OrderLike, schema: Schema) -> SortOrder:
+def _read_order(order: OrderLike, schema: Schema) -> pt.SortOrder:
     if order is None:
-        return UNSORTED
-    if isinstance(order, SortOrder):
+        return pt.UNSORTED
+    if isinstance(order, pt.SortOrder):
         return order
     if (texts := _texts(order)) is None:
         raise InvalidSortOrderError(
             f"a sort order is a SortOrder or texts like ['ts desc nulls last'], not {order!r:.100}"
         )
-    return parse_sort_order(texts, schema)
+    return pt.parse_sort_order(texts, schema)
 
 
 def _texts(value: object) -> list[str] | None:

@@ -7,27 +7,13 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from icefloe import properties as props
+from icefloe import metadata as md, properties as props
 from icefloe.commit import TableState, metadata_folder, superseded_metadata_files
 from icefloe.errors import CorruptFileError, InvalidInputError, InvalidLocationError, UnsupportedVersionError
 from icefloe.maintenance import Ownership, delete_own
-from icefloe.metadata import (
-    Limits,
-    MetadataCompression,
-    TableMetadata,
-    ViewMetadata,
-    decode_metadata_file,
-    decode_view_file,
-    encode_metadata_file,
-    encode_view_file,
-    metadata_file_name,
-    next_metadata_version,
-    resolve_location,
-    strip_trailing_slash,
-)
 from icefloe.storage import Storage, absolute_location
 
-Document = TypeVar("Document", TableMetadata, ViewMetadata)
+Document = TypeVar("Document", md.TableMetadata, md.ViewMetadata)
 
 LOG = logging.getLogger("icefloe.catalog")
 
@@ -47,7 +33,7 @@ def warehouse_of(name: str, properties: Mapping[str, str]) -> str | None:
         return None
     if not warehouse.strip():
         raise InvalidLocationError(f"the warehouse of catalog {name!r} is empty; give a path or a location")
-    return strip_trailing_slash(absolute_location(warehouse))
+    return md.strip_trailing_slash(absolute_location(warehouse))
 
 
 def storage_properties(properties: Mapping[str, str]) -> dict[str, str]:
@@ -82,9 +68,9 @@ def new_location(folder: str, name: str, properties: Mapping[str, str], storage:
     return location
 
 
-def read_table_metadata(storage: Storage, location: str) -> TableMetadata:
+def read_table_metadata(storage: Storage, location: str) -> md.TableMetadata:
     """The table metadata in a file; if it names no table location, that is derived from the file's own."""
-    metadata = _read(storage, location, decode_metadata_file)
+    metadata = _read(storage, location, md.decode_metadata_file)
     if metadata.location is not None:
         return metadata
     folder = location.rpartition("/")[0]
@@ -95,36 +81,36 @@ def read_table_metadata(storage: Storage, location: str) -> TableMetadata:
     return metadata.evolve(location=folder.removesuffix("/metadata"))
 
 
-def read_view_metadata(storage: Storage, location: str) -> ViewMetadata:
+def read_view_metadata(storage: Storage, location: str) -> md.ViewMetadata:
     """The view metadata in a file."""
-    return _read(storage, location, decode_view_file)
+    return _read(storage, location, md.decode_view_file)
 
 
-def write_table_metadata(storage: Storage, metadata: TableMetadata, previous: str | None) -> str:
+def write_table_metadata(storage: Storage, metadata: md.TableMetadata, previous: str | None) -> str:
     """Write the metadata as the version after the file `previous`; the new file's location."""
     location = f"{metadata_folder(metadata)}/{_new_name(previous, metadata.properties)}"
-    storage.write(location, encode_metadata_file(metadata, compression_for(metadata.properties)))
+    storage.write(location, md.encode_metadata_file(metadata, compression_for(metadata.properties)))
     return location
 
 
-def write_view_metadata(storage: Storage, view: ViewMetadata, previous: str | None) -> str:
+def write_view_metadata(storage: Storage, view: md.ViewMetadata, previous: str | None) -> str:
     """The same for a view."""
-    folder = props.METADATA_PATH.of(view.properties) or f"{strip_trailing_slash(view.location)}/metadata"
-    location = f"{strip_trailing_slash(folder)}/{_new_name(previous, view.properties)}"
-    storage.write(location, encode_view_file(view, compression_for(view.properties)))
+    folder = props.METADATA_PATH.of(view.properties) or f"{md.strip_trailing_slash(view.location)}/metadata"
+    location = f"{md.strip_trailing_slash(folder)}/{_new_name(previous, view.properties)}"
+    storage.write(location, md.encode_view_file(view, compression_for(view.properties)))
     return location
 
 
-def compression_for(properties: props.Properties) -> MetadataCompression:
+def compression_for(properties: props.Properties) -> md.MetadataCompression:
     """How new metadata files are compressed."""
-    return MetadataCompression(props.METADATA_COMPRESSION.of(properties))
+    return md.MetadataCompression(props.METADATA_COMPRESSION.of(properties))
 
 
-def delete_superseded(storage: Storage, base: TableState | None, changed: TableMetadata) -> None:
+def delete_superseded(storage: Storage, base: TableState | None, changed: md.TableMetadata) -> None:
     """After a commit: delete the metadata files that fell out of the log, if the table asks for that."""
     try:
         is_enabled = props.METADATA_DELETE_AFTER_COMMIT.of(changed.properties)
-        old = [resolve_location(changed.location, path) for path in superseded_metadata_files(base, changed)]
+        old = [md.resolve_location(changed.location, path) for path in superseded_metadata_files(base, changed)]
     except InvalidInputError as error:
         LOG.warning("old metadata files stay behind: %s", error)
         return
@@ -133,10 +119,10 @@ def delete_superseded(storage: Storage, base: TableState | None, changed: TableM
 
 
 def _new_name(previous: str | None, properties: props.Properties) -> str:
-    return metadata_file_name(next_metadata_version(previous), str(uuid.uuid4()), compression_for(properties))
+    return md.metadata_file_name(md.next_metadata_version(previous), str(uuid.uuid4()), compression_for(properties))
 
 
-def _read(storage: Storage, location: str, decode: Callable[[bytes, Limits], Document]) -> Document:
+def _read(storage: Storage, location: str, decode: Callable[[bytes, md.Limits], Document]) -> Document:
     data = storage.read(location)
     try:
         return decode(data, storage.limits)

@@ -16,21 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe import manifests as mf
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import PartitionSet, as_mask, first_path, normal_paths
 from icefloe.commit.path_index import hashes_of
 from icefloe.errors import InvalidInputError, InvalidPartitionSpecError, InvalidSchemaError, ValidationError
-from icefloe.manifests import (
-    DataFile,
-    EntryStatus,
-    FileContent,
-    ManifestColumns,
-    ManifestContent,
-    ManifestFile,
-    Metric,
-    columns_of_files,
-    wanted,
-)
 from icefloe.metadata import TableMetadata, add_spec, updates as up
 from icefloe.parallel import in_order
 from icefloe.partitioning import PartitionField, PartitionSpec, transform_array, transforms as tr
@@ -38,7 +28,7 @@ from icefloe.schema import reserved, types
 from icefloe.storage import identities
 from icefloe.versions import Feature, allows, require
 
-FilesInput = Iterable[DataFile] | ManifestColumns | Sequence[ManifestColumns]
+FilesInput = Iterable[mf.DataFile] | mf.ManifestColumns | Sequence[mf.ManifestColumns]
 """Files as values, or in columns: those of one spec, or several of them."""
 
 
@@ -46,8 +36,8 @@ FilesInput = Iterable[DataFile] | ManifestColumns | Sequence[ManifestColumns]
 class FileGroup:
     """Files of one kind of manifest, in columns, and the spec that they were written for."""
 
-    content: ManifestContent
-    columns: ManifestColumns
+    content: mf.ManifestContent
+    columns: mf.ManifestColumns
     spec: PartitionSpec
 
     @property
@@ -56,16 +46,16 @@ class FileGroup:
         return self.columns.spec_id
 
 
-def group_files(files: FilesInput, metadata: TableMetadata, content: ManifestContent) -> tuple[FileGroup, ...]:
+def group_files(files: FilesInput, metadata: TableMetadata, content: mf.ManifestContent) -> tuple[FileGroup, ...]:
     """The files by spec, as new entries of manifests; a file that cannot be in this table is an error."""
     groups = []
     for columns in _columns_by_spec(files, metadata):
         entries = _as_new(columns)
         _check_fit(entries, metadata)
-        if content is ManifestContent.DELETES:
+        if content is mf.ManifestContent.DELETES:
             check_delete_files(entries, metadata)
         else:
-            is_delete = pc.not_equal(entries.column("content"), int(FileContent.DATA))
+            is_delete = pc.not_equal(entries.column("content"), int(mf.FileContent.DATA))
             _refuse(entries, is_delete, "is a delete file; it was given as a data file")
         groups.append(FileGroup(content, entries, metadata.spec(entries.spec_id)))
     check_distinct(groups)
@@ -99,7 +89,7 @@ def first_repeated(values: pa.Array) -> tuple[str, int] | None:
     return repeated.field("values")[0].as_py(), repeated.field("counts")[0].as_py()
 
 
-def check_delete_files(columns: ManifestColumns, metadata: TableMetadata) -> None:
+def check_delete_files(columns: mf.ManifestColumns, metadata: TableMetadata) -> None:
     """Fail unless tables of this version take such delete files, whose columns are columns of the table."""
     version = metadata.format_version
     if not len(columns):
@@ -107,9 +97,9 @@ def check_delete_files(columns: ManifestColumns, metadata: TableMetadata) -> Non
     path = columns.column("file_path")[0].as_py()
     require(version, Feature.DELETE_FILES, f"adding delete file {path!r}")
     content = columns.column("content")
-    _refuse(columns, pc.equal(content, int(FileContent.DATA)), "is a data file; it was given as a delete file")
+    _refuse(columns, pc.equal(content, int(mf.FileContent.DATA)), "is a data file; it was given as a delete file")
     is_vector = vector_mask(columns)
-    is_position = pc.equal(content, int(FileContent.POSITION_DELETES))
+    is_position = pc.equal(content, int(mf.FileContent.POSITION_DELETES))
     if not allows(version, Feature.DELETION_VECTORS):
         _refuse(columns, is_vector, f"is a deletion vector; v{version} tables take position delete files")
     if not allows(version, Feature.NEW_POSITION_DELETE_FILES):
@@ -118,20 +108,20 @@ def check_delete_files(columns: ManifestColumns, metadata: TableMetadata) -> Non
             pc.and_not(is_position, is_vector),
             f"is a position delete file; v{version} tables take deletion vectors instead",
         )
-    is_equality = pc.equal(content, int(FileContent.EQUALITY_DELETES))
+    is_equality = pc.equal(content, int(mf.FileContent.EQUALITY_DELETES))
     _check_equality_ids(columns.filter(is_equality), metadata)
 
 
-def vector_mask(columns: ManifestColumns) -> pa.Array:
+def vector_mask(columns: mf.ManifestColumns) -> pa.Array:
     """Which entries are deletion vectors, as a boolean column."""
     if _is_all_data(columns):
         return pa.array(np.zeros(len(columns), bool))
-    is_position = pc.equal(columns.column("content"), int(FileContent.POSITION_DELETES))
+    is_position = pc.equal(columns.column("content"), int(mf.FileContent.POSITION_DELETES))
     is_puffin = pc.equal(pc.utf8_lower(columns.column("file_format")), "puffin")
     return pc.fill_null(pc.and_(is_position, is_puffin), False)
 
 
-def vectors_of(group: FileGroup) -> ManifestColumns:
+def vectors_of(group: FileGroup) -> mf.ManifestColumns:
     """The deletion vectors of a group."""
     return group.columns.filter(vector_mask(group.columns))
 
@@ -143,43 +133,43 @@ def without_vectors(group: FileGroup) -> FileGroup:
 
 def listed(files: object) -> list[object]:
     """Files of any form, as a list; a lone path is a mistake, since text is a sequence too."""
-    if isinstance(files, ManifestColumns):
+    if isinstance(files, mf.ManifestColumns):
         return [files]
     if isinstance(files, str) or not isinstance(files, Iterable):
         raise InvalidInputError(f"{files!r} is not a collection of files; give a list of them")
     return list(files)
 
 
-def _is_all_data(columns: ManifestColumns) -> bool:
+def _is_all_data(columns: mf.ManifestColumns) -> bool:
     """Whether there are data files only; much cheaper to tell than which ones are not."""
     content = columns.column("content")
     return not content.null_count and not content.to_numpy().any()
 
 
-def _columns_by_spec(files: FilesInput, metadata: TableMetadata) -> Iterable[ManifestColumns]:
+def _columns_by_spec(files: FilesInput, metadata: TableMetadata) -> Iterable[mf.ManifestColumns]:
     items = listed(files)
-    if all(isinstance(item, ManifestColumns) for item in items):
-        return _checked_specs([item for item in items if isinstance(item, ManifestColumns)], metadata)
-    if not all(issubclass(each, DataFile) for each in {*map(type, items)}):
-        other = next(item for item in items if not isinstance(item, DataFile))
+    if all(isinstance(item, mf.ManifestColumns) for item in items):
+        return _checked_specs([item for item in items if isinstance(item, mf.ManifestColumns)], metadata)
+    if not all(issubclass(each, mf.DataFile) for each in {*map(type, items)}):
+        other = next(item for item in items if not isinstance(item, mf.DataFile))
         raise InvalidInputError(f"{other!r} is not a DataFile; files are given as DataFile values or ManifestColumns")
-    by_spec = files_by_spec(cast(list[DataFile], items))
+    by_spec = files_by_spec(cast(list[mf.DataFile], items))
     for spec_id, members in by_spec.items():
         _check_spec(spec_id, metadata, members[0].file_path)
-    return [columns_of_files(members, metadata.partition_type(each), each) for each, members in by_spec.items()]
+    return [mf.columns_of_files(members, metadata.partition_type(each), each) for each, members in by_spec.items()]
 
 
-def files_by_spec(files: list[DataFile]) -> dict[int, list[DataFile]]:
+def files_by_spec(files: list[mf.DataFile]) -> dict[int, list[mf.DataFile]]:
     """The files by the id of their spec."""
     if len(specs := set(map(attrgetter("spec_id"), files))) == 1:
         return {specs.pop(): files}
-    by_spec: dict[int, list[DataFile]] = {}
+    by_spec: dict[int, list[mf.DataFile]] = {}
     for file in files:
         by_spec.setdefault(file.spec_id, []).append(file)
     return by_spec
 
 
-def _checked_specs(parts: list[ManifestColumns], metadata: TableMetadata) -> Iterable[ManifestColumns]:
+def _checked_specs(parts: list[mf.ManifestColumns], metadata: TableMetadata) -> Iterable[mf.ManifestColumns]:
     for columns in parts:
         if not len(columns):
             continue
@@ -202,12 +192,12 @@ def _check_spec(spec_id: int, metadata: TableMetadata, path: str | None) -> None
         )
 
 
-def _as_new(columns: ManifestColumns) -> ManifestColumns:
+def _as_new(columns: mf.ManifestColumns) -> mf.ManifestColumns:
     length = len(columns)
     nothing = pa.nulls(length, pa.int64())
     return columns.with_columns(
-        status=pa.array(np.full(length, int(EntryStatus.ADDED), np.int32)),
-        content=pc.fill_null(columns.column("content"), int(FileContent.DATA)),
+        status=pa.array(np.full(length, int(mf.EntryStatus.ADDED), np.int32)),
+        content=pc.fill_null(columns.column("content"), int(mf.FileContent.DATA)),
         snapshot_id=nothing,
         sequence_number=nothing,
         file_sequence_number=nothing,
@@ -216,7 +206,7 @@ def _as_new(columns: ManifestColumns) -> ManifestColumns:
     )
 
 
-def _check_fit(columns: ManifestColumns, metadata: TableMetadata) -> None:
+def _check_fit(columns: mf.ManifestColumns, metadata: TableMetadata) -> None:
     for name in ("file_path", "file_format", "record_count", "file_size_in_bytes"):
         if columns.column(name).null_count:
             _refuse(columns, pc.is_null(columns.column(name)), f"has no {name}")
@@ -230,9 +220,9 @@ def _check_fit(columns: ManifestColumns, metadata: TableMetadata) -> None:
         _check_bounds(columns, field, metadata)
 
 
-def _check_metric_ids(columns: ManifestColumns, metadata: TableMetadata) -> None:
+def _check_metric_ids(columns: mf.ManifestColumns, metadata: TableMetadata) -> None:
     """Statistics are of columns that the table has, or had; others say that the file was written for another schema."""
-    for metric in Metric:
+    for metric in mf.Metric:
         keys = columns.metrics.maps[metric].keys if metric in columns.metrics.maps else ()
         ends = pc.min_max(keys).as_py().values() if len(keys) else ()
         spread = [field_id for name, field_id in columns.metrics.spread if name is metric]
@@ -247,7 +237,7 @@ def _check_metric_ids(columns: ManifestColumns, metadata: TableMetadata) -> None
                 _refuse(columns, pc.is_valid(columns.metrics.column(metric, field_id)), problem)
 
 
-def _check_values(columns: ManifestColumns, field: PartitionField) -> None:
+def _check_values(columns: mf.ManifestColumns, field: PartitionField) -> None:
     values = columns.partition.get(field.field_id)
     if values is None:
         return
@@ -261,7 +251,7 @@ def _check_values(columns: ManifestColumns, field: PartitionField) -> None:
             pass
 
 
-def _check_bounds(columns: ManifestColumns, field: PartitionField, metadata: TableMetadata) -> None:
+def _check_bounds(columns: mf.ManifestColumns, field: PartitionField, metadata: TableMetadata) -> None:
     """What the statistics of the source column say must allow for the partition value."""
     values = columns.partition.get(field.field_id)
     source = metadata.schema().fields_by_id.get(field.source_id)
@@ -271,7 +261,7 @@ def _check_bounds(columns: ManifestColumns, field: PartitionField, metadata: Tab
     unordered = types.FloatType | types.DoubleType | types.UUIDType | types.FixedType
     if isinstance(column_type, unordered) or not field.transform.can_transform(column_type):
         return
-    is_data = pc.equal(columns.column("content"), int(FileContent.DATA))
+    is_data = pc.equal(columns.column("content"), int(mf.FileContent.DATA))
     for bounds, outside in (
         (columns.lower_bounds(field.source_id, column_type), pc.less),
         (columns.upper_bounds(field.source_id, column_type), pc.greater),
@@ -284,7 +274,7 @@ def _check_bounds(columns: ManifestColumns, field: PartitionField, metadata: Tab
         _refuse(columns, pc.and_(is_data, wrong), problem)
 
 
-def _check_equality_ids(columns: ManifestColumns, metadata: TableMetadata) -> None:
+def _check_equality_ids(columns: mf.ManifestColumns, metadata: TableMetadata) -> None:
     schema = metadata.schema()
     ids = columns.column("equality_ids")
     _refuse(columns, pc.is_null(ids), "is an equality delete file without equality ids")
@@ -302,7 +292,7 @@ def _check_equality_ids(columns: ManifestColumns, metadata: TableMetadata) -> No
             )
 
 
-def _refuse(columns: ManifestColumns, is_wrong: pa.Array, problem: str) -> None:
+def _refuse(columns: mf.ManifestColumns, is_wrong: pa.Array, problem: str) -> None:
     if len(columns) and pc.any(is_wrong, min_count=0).as_py():
         raise InvalidInputError(f"file {first_path(columns, as_mask(is_wrong))!r} {problem}")
 
@@ -376,7 +366,7 @@ def _find(metadata: TableMetadata, spec: PartitionSpec) -> PartitionSpec | None:
 # -- whether they are in the table already
 
 
-_PATHS = wanted("file_path", partition=False)
+_PATHS = mf.wanted("file_path", partition=False)
 _READERS = 8
 
 
@@ -385,14 +375,14 @@ def check_not_live(parent: Parent, groups: Sequence[FileGroup], ignored: frozens
 
     `ignored` are paths that the same commit removes, in their normal form.
     """
-    data = [group.columns for group in groups if group.content is ManifestContent.DATA and len(group.columns)]
+    data = [group.columns for group in groups if group.content is mf.ManifestContent.DATA and len(group.columns)]
     if not data:
         return
     paths = normal_paths(data)
     partitions = PartitionSet.of(data)
     index = parent.bench.caches.paths
     hits = index.may_hold(hashes_of(paths))
-    manifests = parent.manifests(ManifestContent.DATA)
+    manifests = parent.manifests(mf.ManifestContent.DATA)
     index.make_room({manifest.manifest_path for manifest in manifests})
     doubtful = [
         manifest
@@ -400,7 +390,7 @@ def check_not_live(parent: Parent, groups: Sequence[FileGroup], ignored: frozens
         if (manifest.manifest_path not in index or manifest.manifest_path in hits) and partitions.may_be_in(manifest)
     ]
 
-    def live_paths(manifest: ManifestFile) -> pa.Array:
+    def live_paths(manifest: mf.ManifestFile) -> pa.Array:
         entries = parent.read(manifest, _PATHS)
         return identities(entries.column("file_path").filter(entries.is_live))
 
@@ -413,7 +403,7 @@ def check_not_live(parent: Parent, groups: Sequence[FileGroup], ignored: frozens
                     raise ValidationError(f"file {path!r} is in the table already; it cannot be added a second time")
 
 
-def note_paths(parent: Parent, manifests: Sequence[ManifestFile], groups: Sequence[FileGroup]) -> None:
+def note_paths(parent: Parent, manifests: Sequence[mf.ManifestFile], groups: Sequence[FileGroup]) -> None:
     """Remember the paths of manifests that were written of these groups, so that the next commit need not read them."""
     index = parent.bench.caches.paths
     rest = normal_paths(group.columns for group in groups if len(group.columns))

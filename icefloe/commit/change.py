@@ -12,19 +12,11 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Protocol, TypeVar, cast
 
-from icefloe import properties as props
+from icefloe import metadata as md, properties as props
 from icefloe.commit.path_index import PathIndex
 from icefloe.errors import CommitFailed, InvalidLocationError
 from icefloe.manifests import DataFile, ManifestCache
-from icefloe.metadata import (
-    Applied,
-    TableMetadata,
-    check_codable,
-    is_absolute,
-    requirements as req,
-    step,
-    updates as up,
-)
+from icefloe.metadata import requirements as req, updates as up
 from icefloe.storage import Storage
 
 T = TypeVar("T")
@@ -126,15 +118,15 @@ class Workbench:
             self._memory[key] = make()
         return cast(T, self._memory[key])
 
-    def manifest_names(self, metadata: TableMetadata) -> Iterator[str]:
+    def manifest_names(self, metadata: md.TableMetadata) -> Iterator[str]:
         """Locations for new manifests, without end."""
         return (f"{metadata_folder(metadata)}/{self.commit_uuid}-m{number}.avro" for number in self._manifest_numbers)
 
-    def list_name(self, metadata: TableMetadata, snapshot_id: int) -> str:
+    def list_name(self, metadata: md.TableMetadata, snapshot_id: int) -> str:
         """The location of the manifest list of this attempt."""
         return f"{metadata_folder(metadata)}/snap-{snapshot_id}-{self.attempt}-{self.commit_uuid}.avro"
 
-    def vectors_name(self, metadata: TableMetadata) -> str:
+    def vectors_name(self, metadata: md.TableMetadata) -> str:
         """A location for a new file of deletion vectors."""
         return f"{table_location(metadata)}/data/{self.commit_uuid}-deletes-{next(self._vector_numbers)}.puffin"
 
@@ -155,7 +147,7 @@ def _writers() -> ThreadPoolExecutor:
     return pool[1]
 
 
-def table_location(metadata: TableMetadata) -> str:
+def table_location(metadata: md.TableMetadata) -> str:
     """Where the table's files go; metadata that leaves it to the catalog must have been completed by that."""
     if metadata.location is None:
         raise InvalidLocationError(
@@ -164,12 +156,12 @@ def table_location(metadata: TableMetadata) -> str:
     return metadata.location
 
 
-def metadata_folder(metadata: TableMetadata) -> str:
+def metadata_folder(metadata: md.TableMetadata) -> str:
     """Where manifests, manifest lists and metadata files go (spec: Appendix F, Path Construction)."""
     configured = props.METADATA_PATH.of(metadata.properties)
     path = "metadata" if configured is None else configured.rstrip("/")
     # A path of a file system without a scheme is absolute, too.
-    return path if is_absolute(path) or path.startswith("/") else f"{table_location(metadata)}/{path}"
+    return path if md.is_absolute(path) or path.startswith("/") else f"{table_location(metadata)}/{path}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +178,7 @@ class Prepared:
 class Change(Protocol):
     """An intention. It may be prepared many times, on newer and newer metadata: once for each attempt to commit it."""
 
-    def prepare(self, metadata: TableMetadata, bench: Workbench, /) -> Prepared:
+    def prepare(self, metadata: md.TableMetadata, bench: Workbench, /) -> Prepared:
         """What to do to this metadata; files that are needed are written."""
 
     @property
@@ -198,8 +190,8 @@ class Change(Protocol):
 class PreparedChanges:
     """The changes of one commit, each prepared on what those before it leave."""
 
-    def __init__(self, base: TableMetadata, bench: Workbench, changes: Iterable[Change] = ()) -> None:
-        self.applied = Applied(base)
+    def __init__(self, base: md.TableMetadata, bench: Workbench, changes: Iterable[Change] = ()) -> None:
+        self.applied = md.Applied(base)
         """What the changes leave."""
         self._base = base
         self._bench = bench
@@ -213,7 +205,7 @@ class PreparedChanges:
         """The ids of the snapshots that the changes make."""
         return tuple(snapshot_id for change in self._changes for snapshot_id in change.snapshot_ids)
 
-    def on(self, base: TableMetadata) -> "PreparedChanges":
+    def on(self, base: md.TableMetadata) -> "PreparedChanges":
         """The same changes, prepared on another state of the table."""
         return PreparedChanges(base, self._bench, self._changes)
 
@@ -223,10 +215,10 @@ class PreparedChanges:
         self._bench.settle()
         prepared = change.prepare(self.applied.metadata, self._bench)
         if not change.snapshot_ids:
-            check_codable(prepared.updates)
+            md.check_codable(prepared.updates)
         applied = self.applied
         for update in prepared.updates:
-            applied = step(applied, update, self._bench.clock_ms())
+            applied = md.step(applied, update, self._bench.clock_ms())
         self.applied = applied
         self._changes.append(change)
         self._prepared.append(prepared)

@@ -1,5 +1,6 @@
 """Cherry-pick: what one snapshot did is done again on a branch; for staged snapshots that is how they are published."""
 
+from icefloe import metadata as md
 from icefloe.commit import conflicts
 from icefloe.commit.added import FileGroup, check_not_live, group_files
 from icefloe.commit.change import Prepared, Workbench
@@ -11,23 +12,13 @@ from icefloe.commit.producer import Delta, SnapshotChange, Target, check_not_pub
 from icefloe.commit.refs import replace_ref
 from icefloe.errors import ValidationError
 from icefloe.manifests import EVERYTHING, EntryStatus, ManifestContent
-from icefloe.metadata import (
-    MAIN_BRANCH,
-    Operation,
-    Snapshot,
-    SnapshotRefType,
-    TableMetadata,
-    branch,
-    requirements as req,
-    summary as totals,
-    updates as up,
-)
+from icefloe.metadata import requirements as req, summary as totals, updates as up
 
 
 class CherryPick:
     """Appends and replacements of partitions can be picked; any other snapshot only if it comes right after the head."""
 
-    def __init__(self, snapshot_id: int, to_branch: str = MAIN_BRANCH) -> None:
+    def __init__(self, snapshot_id: int, to_branch: str = md.MAIN_BRANCH) -> None:
         self._picked_id = snapshot_id
         self._branch = to_branch
         self._change = SnapshotChange(_Pick(snapshot_id, to_branch), Target(to_branch))
@@ -37,7 +28,7 @@ class CherryPick:
         """The id of the new snapshot, if there has to be one."""
         return self._change.snapshot_ids
 
-    def prepare(self, metadata: TableMetadata, bench: Workbench, /) -> Prepared:
+    def prepare(self, metadata: md.TableMetadata, bench: Workbench, /) -> Prepared:
         """The branch at the picked snapshot if that follows its head, else at a new one that does the same."""
         picked = metadata.snapshot(self._picked_id)
         head = head_of(metadata, self._branch)
@@ -45,8 +36,8 @@ class CherryPick:
         if picked.parent_snapshot_id != (None if head is None else head.snapshot_id):
             return self._change.prepare(metadata, bench)
         if self._branch in metadata.refs:
-            return replace_ref(self._branch, SnapshotRefType.BRANCH, picked.snapshot_id).prepare(metadata, bench)
-        moved = up.SetSnapshotRefUpdate(self._branch, branch(picked.snapshot_id))
+            return replace_ref(self._branch, md.SnapshotRefType.BRANCH, picked.snapshot_id).prepare(metadata, bench)
+        moved = up.SetSnapshotRefUpdate(self._branch, md.branch(picked.snapshot_id))
         return Prepared((moved,), (req.AssertRefSnapshotId(self._branch, None),))
 
 
@@ -61,8 +52,8 @@ class _Pick:
     def apply(self, parent: Parent) -> Delta:
         picked = parent.metadata.snapshot(self._picked_id)
         summary = {} if picked.summary is None else picked.summary.properties
-        is_replacement = picked.operation == Operation.OVERWRITE and summary.get(totals.REPLACE_PARTITIONS) == "true"
-        if picked.operation != Operation.APPEND and not is_replacement:
+        is_replacement = picked.operation == md.Operation.OVERWRITE and summary.get(totals.REPLACE_PARTITIONS) == "true"
+        if picked.operation != md.Operation.APPEND and not is_replacement:
             raise ValidationError(
                 f"snapshot {picked.snapshot_id} cannot be picked: it is {picked.operation}, and neither an append, nor a"
                 f" replacement of partitions, nor the one right after the head of {self._branch!r}"
@@ -76,7 +67,7 @@ class _Pick:
         if not is_replacement:
             check_not_live(parent, groups)
             manifests = NewManifests((*write_added(parent, self, groups), *parent.manifests()))
-            return Delta(Operation.APPEND, manifests, added, properties=properties)
+            return Delta(md.Operation.APPEND, manifests, added, properties=properties)
         # The partitions must be as they were when the picked snapshot replaced them.
         since = conflicts.Since(parent, conflicts.Planned(picked.parent_snapshot_id))
         since.check_no_new_data(conflicts.PartitionScope(PartitionSet.of(added), parent.metadata))
@@ -92,15 +83,15 @@ class _Pick:
             data.replaced + deletes.replaced,
         )
         properties[totals.REPLACE_PARTITIONS] = "true"
-        return Delta(Operation.OVERWRITE, manifests, added, properties=properties)
+        return Delta(md.Operation.OVERWRITE, manifests, added, properties=properties)
 
     @staticmethod
-    def _added(parent: Parent, picked: Snapshot) -> tuple[FileGroup, ...]:
+    def _added(parent: Parent, picked: md.Snapshot) -> tuple[FileGroup, ...]:
         added = conflicts.entries_of(parent, picked, ManifestContent.DATA, EntryStatus.ADDED, EVERYTHING)
         return group_files(list(added), parent.metadata, ManifestContent.DATA)
 
 
-def _check_not_there(metadata: TableMetadata, picked: Snapshot, head: Snapshot | None) -> None:
+def _check_not_there(metadata: md.TableMetadata, picked: md.Snapshot, head: md.Snapshot | None) -> None:
     for each in () if head is None else metadata.ancestors(head.snapshot_id):
         if each.snapshot_id == picked.snapshot_id:
             raise ValidationError(f"snapshot {picked.snapshot_id} cannot be picked: it is in the branch already")

@@ -11,22 +11,13 @@ from typing import Protocol
 import numpy as np
 import pyarrow.compute as pc
 
-from icefloe import properties as props
+from icefloe import manifests as mf, properties as props
 from icefloe.commit.change import Workbench
 from icefloe.commit.matching import FilterInput, RowFilter
 from icefloe.commit.named_files import LocatedFile, NamedFiles
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import Mask, PartitionSet, as_mask, first_path
 from icefloe.errors import InvalidInputError, InvalidPropertyError, ValidationError
-from icefloe.manifests import (
-    WITHOUT_METRICS,
-    EntryStatus,
-    FileContent,
-    ManifestColumns,
-    ManifestContent,
-    ManifestFile,
-    Wanted,
-)
 from icefloe.metadata import MAIN_BRANCH, Operation, Snapshot, TableMetadata
 from icefloe.storage import identity
 
@@ -140,31 +131,31 @@ class Scope(Protocol):
     """Where an operation minds changes: rows of a predicate, or partitions."""
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> mf.Wanted:
         """The columns that are needed to tell."""
 
-    def may_be_in(self, manifest: ManifestFile) -> bool:
+    def may_be_in(self, manifest: mf.ManifestFile) -> bool:
         """Whether the manifest may hold a file of the scope."""
 
-    def might(self, files: ManifestColumns) -> Mask:
+    def might(self, files: mf.ManifestColumns) -> Mask:
         """Which files may be in the scope."""
 
 
 class PartitionScope:
     """Some partitions; deletes without a partition are about all of them."""
 
-    wanted = WITHOUT_METRICS
+    wanted = mf.WITHOUT_METRICS
 
     def __init__(self, partitions: PartitionSet, metadata: TableMetadata, *, data_only: bool = False) -> None:
         self._partitions = partitions
         without = () if data_only else metadata.partition_specs
         self._global = {each.spec_id for each in without if each.is_unpartitioned}
 
-    def may_be_in(self, manifest: ManifestFile) -> bool:
+    def may_be_in(self, manifest: mf.ManifestFile) -> bool:
         """Whether the manifest may hold a file of the partitions."""
         return manifest.partition_spec_id in self._global or self._partitions.may_be_in(manifest)
 
-    def might(self, files: ManifestColumns) -> Mask:
+    def might(self, files: mf.ManifestColumns) -> Mask:
         """Which files are in the partitions, or in none."""
         inside = self._partitions.mask(files)
         if files.spec_id in self._global:
@@ -176,8 +167,8 @@ class PartitionScope:
         return f"{len(self._partitions)} partitions"
 
 
-def _is_equality(files: ManifestColumns) -> Mask:
-    return as_mask(pc.equal(files.column("content"), int(FileContent.EQUALITY_DELETES)))
+def _is_equality(files: mf.ManifestColumns) -> Mask:
+    return as_mask(pc.equal(files.column("content"), int(mf.FileContent.EQUALITY_DELETES)))
 
 
 class Since:
@@ -194,22 +185,22 @@ class Since:
 
     def check_no_new_data(self, scope: Scope) -> None:
         """No data file came that may hold a row of the scope."""
-        _check_none(self._data(EntryStatus.ADDED, scope), scope, "data file {} was added")
+        _check_none(self._data(mf.EntryStatus.ADDED, scope), scope, "data file {} was added")
 
     def check_no_removed_data(self, scope: Scope) -> None:
         """No data file went that may have held a row of the scope."""
-        _check_none(self._data(EntryStatus.DELETED, scope), scope, "data file {} was removed")
+        _check_none(self._data(mf.EntryStatus.DELETED, scope), scope, "data file {} was removed")
 
     def check_no_file_left(self, partitions: PartitionSet) -> None:
         """No data file went from these partitions, not even by a rewrite: deletes by position might be about it."""
         scope = PartitionScope(partitions, self._parent.metadata, data_only=True)
-        _check_none(self._data(EntryStatus.DELETED, scope, ignored=()), scope, "data file {} was removed")
+        _check_none(self._data(mf.EntryStatus.DELETED, scope, ignored=()), scope, "data file {} was removed")
 
     def check_no_new_deletes(self, scope: Scope, *, by_updates: bool = False) -> None:
         """No delete file came that may delete a row of the scope; with `by_updates`, none of a commit that added rows too."""
         _check_none(self._deletes(scope, by_updates=by_updates), scope, "delete file {} was added")
 
-    def check_no_new_deletes_for(self, files: Sequence[ManifestColumns], *, ignore_equality: bool = False) -> None:
+    def check_no_new_deletes_for(self, files: Sequence[mf.ManifestColumns], *, ignore_equality: bool = False) -> None:
         """No delete file came that may delete a row of these data files.
 
         Vectors and position deletes of one file are recognized by its path, others by the partition. Equality deletes may
@@ -243,7 +234,7 @@ class Since:
             if file.referenced_data_file is not None:
                 concerned = identity(file.referenced_data_file) in files
             else:
-                is_global = file.content is FileContent.EQUALITY_DELETES and file.spec_id in unpartitioned
+                is_global = file.content is mf.FileContent.EQUALITY_DELETES and file.spec_id in unpartitioned
                 concerned = is_global or (file.spec_id, file.partition) in partitions
             if concerned:
                 raise ValidationError(
@@ -252,25 +243,25 @@ class Since:
                 )
 
     def _data(
-        self, status: EntryStatus, scope: Scope, ignored: tuple[Operation, ...] = _REWRITES
-    ) -> Iterator[ManifestColumns]:
-        return self._entries(ManifestContent.DATA, status, scope, ignored)
+        self, status: mf.EntryStatus, scope: Scope, ignored: tuple[Operation, ...] = _REWRITES
+    ) -> Iterator[mf.ManifestColumns]:
+        return self._entries(mf.ManifestContent.DATA, status, scope, ignored)
 
-    def _deletes(self, scope: Scope | None, *, by_updates: bool = False) -> Iterator[ManifestColumns]:
+    def _deletes(self, scope: Scope | None, *, by_updates: bool = False) -> Iterator[mf.ManifestColumns]:
         # A plain delete can be repeated without harm.
         ignored = (*_REWRITES, Operation.DELETE) if by_updates else _REWRITES
-        return self._entries(ManifestContent.DELETES, EntryStatus.ADDED, scope, ignored)
+        return self._entries(mf.ManifestContent.DELETES, mf.EntryStatus.ADDED, scope, ignored)
 
     def _entries(
-        self, content: ManifestContent, status: EntryStatus, scope: Scope | None, ignored: tuple[Operation, ...]
-    ) -> Iterator[ManifestColumns]:
-        wanted = WITHOUT_METRICS if scope is None else scope.wanted
+        self, content: mf.ManifestContent, status: mf.EntryStatus, scope: Scope | None, ignored: tuple[Operation, ...]
+    ) -> Iterator[mf.ManifestColumns]:
+        wanted = mf.WITHOUT_METRICS if scope is None else scope.wanted
         for snapshot in self.snapshots:
             if snapshot.operation not in ignored:
                 yield from entries_of(self._parent, snapshot, content, status, wanted, scope)
 
 
-def _check_none(changed: Iterable[ManifestColumns], scope: Scope, what: str) -> None:
+def _check_none(changed: Iterable[mf.ManifestColumns], scope: Scope, what: str) -> None:
     for files in changed:
         concerned = scope.might(files)
         if concerned.any():
@@ -283,15 +274,15 @@ def _check_none(changed: Iterable[ManifestColumns], scope: Scope, what: str) -> 
 def entries_of(
     parent: Parent,
     snapshot: Snapshot,
-    content: ManifestContent,
-    status: EntryStatus,
-    wanted: Wanted,
+    content: mf.ManifestContent,
+    status: mf.EntryStatus,
+    wanted: mf.Wanted,
     scope: Scope | None = None,
-) -> Iterator[ManifestColumns]:
+) -> Iterator[mf.ManifestColumns]:
     """The files that a snapshot added or removed, of the manifests that may hold one of the scope."""
     for manifest in parent.manifests_of(snapshot):
         is_new = manifest.added_snapshot_id == snapshot.snapshot_id and manifest.content is content
-        has_some = manifest.has_added_files if status is EntryStatus.ADDED else manifest.has_deleted_files
+        has_some = manifest.has_added_files if status is mf.EntryStatus.ADDED else manifest.has_deleted_files
         if is_new and has_some and (scope is None or scope.may_be_in(manifest)):
             columns = parent.read(manifest, wanted)
             is_such = columns.column("status").to_numpy() == int(status)

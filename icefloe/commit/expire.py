@@ -8,20 +8,12 @@ from dataclasses import dataclass, replace
 
 import pyarrow.compute as pc
 
-from icefloe import properties as props
+from icefloe import metadata as md, properties as props
 from icefloe.commit.change import Change, Prepared, Workbench
 from icefloe.commit.parent import Parent
 from icefloe.errors import InvalidInputError, InvalidPropertyError, ValidationError
 from icefloe.manifests import WITHOUT_METRICS, ManifestContent, ManifestFile
-from icefloe.metadata import (
-    TableMetadata,
-    expired_refs,
-    expired_snapshots,
-    requirements as req,
-    retention_defaults,
-    unreferenced_snapshots,
-    updates as up,
-)
+from icefloe.metadata import requirements as req, updates as up
 from icefloe.partitioning import transforms as tr
 from icefloe.schema import types
 
@@ -42,7 +34,7 @@ class Expire(Change):
         if self.retain_last is not None and self.retain_last < 1:
             raise InvalidInputError(f"{self.retain_last} snapshots cannot be retained; it must be 1 or more")
 
-    def prepare(self, metadata: TableMetadata, bench: Workbench, /) -> Prepared:
+    def prepare(self, metadata: md.TableMetadata, bench: Workbench, /) -> Prepared:
         """The refs and snapshots to drop; every branch and tag must stay where it is until then."""
         if not props.GC_ENABLED.of(metadata.properties):
             raise InvalidPropertyError(
@@ -54,8 +46,8 @@ class Expire(Change):
             updates.append(up.RemoveSnapshotsUpdate(snapshot_ids))
         return Prepared(tuple(updates), _unmoved(metadata)) if updates else Prepared()
 
-    def _expired(self, metadata: TableMetadata, now_ms: int) -> tuple[tuple[str, ...], tuple[int, ...]]:
-        rules = retention_defaults(metadata.properties)
+    def _expired(self, metadata: md.TableMetadata, now_ms: int) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        rules = md.retention_defaults(metadata.properties)
         if self.older_than_ms is not None:
             rules = replace(rules, max_snapshot_age_ms=max(now_ms - self.older_than_ms, 0))
         if self.retain_last is not None:
@@ -63,17 +55,17 @@ class Expire(Change):
         named = self._named(metadata)
         if named and self.older_than_ms is None and self.retain_last is None:
             return (), named
-        refs = expired_refs(metadata, now_ms, rules)
-        loose = unreferenced_snapshots(metadata)
+        refs = md.expired_refs(metadata, now_ms, rules)
+        loose = md.unreferenced_snapshots(metadata)
         by_age = [
             snapshot_id
-            for snapshot_id in expired_snapshots(metadata, now_ms, rules)
+            for snapshot_id in md.expired_snapshots(metadata, now_ms, rules)
             if snapshot_id not in loose
             or now_ms - metadata.snapshot(snapshot_id).timestamp_ms > rules.max_snapshot_age_ms
         ]
         return refs, tuple(dict.fromkeys((*by_age, *named)))
 
-    def _named(self, metadata: TableMetadata) -> tuple[int, ...]:
+    def _named(self, metadata: md.TableMetadata) -> tuple[int, ...]:
         heads = {ref.snapshot_id: name for name, ref in metadata.refs.items()}
         for snapshot_id in self.snapshot_ids_to_expire:
             if snapshot_id in heads:
@@ -89,7 +81,7 @@ class CleanMetadata(Change):
     a column was stays with them, as values could not be read without its type.
     """
 
-    def prepare(self, metadata: TableMetadata, bench: Workbench, /) -> Prepared:
+    def prepare(self, metadata: md.TableMetadata, bench: Workbench, /) -> Prepared:
         """The updates; no branch, tag or default may move meanwhile, since what it moves to may need what goes."""
         specs = {metadata.default_spec_id}
         schemas: set[int | None] = {metadata.current_schema_id}
@@ -119,7 +111,7 @@ class CleanMetadata(Change):
         return Prepared(tuple(updates), unmoved)
 
 
-def _unmoved(metadata: TableMetadata) -> tuple[req.TableRequirement, ...]:
+def _unmoved(metadata: md.TableMetadata) -> tuple[req.TableRequirement, ...]:
     return tuple(req.AssertRefSnapshotId(name, ref.snapshot_id) for name, ref in metadata.refs.items())
 
 
@@ -140,7 +132,7 @@ def _equality_ids(parent: Parent, manifests: Iterable[ManifestFile]) -> set[int]
     return field_ids
 
 
-def _last_schemas(field_ids: Iterable[int], metadata: TableMetadata, used: Collection[int | None]) -> set[int]:
+def _last_schemas(field_ids: Iterable[int], metadata: md.TableMetadata, used: Collection[int | None]) -> set[int]:
     """The newest schema of each of the columns that none of the used ones has."""
     newest: set[int] = set()
     for field_id in field_ids:

@@ -11,32 +11,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe import manifests as mf
 from icefloe.commit.added import files_by_spec, listed, vector_mask
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import Mask, PartitionSet, as_mask, first_path, normal_paths
 from icefloe.errors import InvalidInputError, ValidationError
-from icefloe.manifests import (
-    DataFile,
-    EntryStatus,
-    ManifestColumns,
-    ManifestContent,
-    ManifestEntry,
-    ManifestFile,
-    columns_of,
-    wanted,
-)
 from icefloe.metadata import TableMetadata
 from icefloe.planning import ReplacedColumns, differing_types
 from icefloe.schema import Value
 from icefloe.storage import identities, identity
 
-NamedInput = Iterable[DataFile] | Iterable[str] | ManifestColumns | Sequence[ManifestColumns]
+NamedInput = Iterable[mf.DataFile] | Iterable[str] | mf.ManifestColumns | Sequence[mf.ManifestColumns]
 """Files as values, in columns, or by their paths alone."""
 
 BlobKey: TypeAlias = tuple[str, int | None]
 """What distinguishes deletion vectors: the normal path of their file, and the offset in it."""
 
-_LOCATED = wanted("file_path")
+_LOCATED = mf.wanted("file_path")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,8 +45,8 @@ class NamedFiles:
             return NamedFiles(pa.array([], pa.string()), PartitionSet({}))
         if all(isinstance(item, str) for item in items):
             return NamedFiles(pc.unique(identities(pa.array(items, pa.string()))), None)
-        columns = [item for item in items if isinstance(item, ManifestColumns)]
-        values = [item for item in items if isinstance(item, DataFile)]
+        columns = [item for item in items if isinstance(item, mf.ManifestColumns)]
+        values = [item for item in items if isinstance(item, mf.DataFile)]
         if len(columns) + len(values) != len(items):
             raise InvalidInputError("files are named as DataFile values, ManifestColumns or paths, one way at a time")
         replaced = ReplacedColumns(metadata, metadata.schema())
@@ -65,8 +56,8 @@ class NamedFiles:
             paths = pa.concat_arrays([named, *(part.column("file_path") for part in columns)])
             return NamedFiles(pc.unique(identities(paths)), None)
         columns += [
-            columns_of(
-                (ManifestEntry(EntryStatus.EXISTING, file) for file in members),
+            mf.columns_of(
+                (mf.ManifestEntry(mf.EntryStatus.EXISTING, file) for file in members),
                 metadata.partition_type(spec_id),
                 spec_id,
             )
@@ -77,17 +68,17 @@ class NamedFiles:
     def __len__(self) -> int:
         return len(self.paths)
 
-    def may_be_in(self, manifest: ManifestFile) -> bool:
+    def may_be_in(self, manifest: mf.ManifestFile) -> bool:
         """Whether one of the files may be in the manifest."""
         return len(self) > 0 and (self.partitions is None or self.partitions.may_be_in(manifest))
 
-    def mask(self, columns: ManifestColumns, name: str = "file_path") -> Mask:
+    def mask(self, columns: mf.ManifestColumns, name: str = "file_path") -> Mask:
         """Which entries have one of the paths, in that column."""
         if not len(self):
             return np.zeros(len(columns), bool)
         return as_mask(pc.is_in(identities(columns.column(name)), value_set=self.paths))
 
-    def check_removed(self, removed: Iterable[ManifestColumns], what: str) -> None:
+    def check_removed(self, removed: Iterable[mf.ManifestColumns], what: str) -> None:
         """Fail if some of the files are not among those that are removed."""
         missing = self.paths.filter(pc.invert(pc.is_in(self.paths, value_set=normal_paths(removed))))
         if len(missing):
@@ -113,8 +104,8 @@ class NamedDeletes:
         whole: list[object] = []
         vectors: set[BlobKey] = set()
         for item in listed(files):
-            for file in item.files() if isinstance(item, ManifestColumns) else (item,):
-                if isinstance(file, DataFile) and file.is_deletion_vector:
+            for file in item.files() if isinstance(item, mf.ManifestColumns) else (item,):
+                if isinstance(file, mf.DataFile) and file.is_deletion_vector:
                     vectors.add(blob_key(file))
                 else:
                     whole.append(file)
@@ -123,7 +114,7 @@ class NamedDeletes:
     def __len__(self) -> int:
         return len(self.files) + len(self.vectors)
 
-    def mask(self, columns: ManifestColumns) -> Mask:
+    def mask(self, columns: mf.ManifestColumns) -> Mask:
         """Which entries are named."""
         by_path = self.files.mask(columns)
         vectors = by_path & as_mask(vector_mask(columns))
@@ -134,7 +125,7 @@ class NamedDeletes:
             )
         return by_path | blob_mask(columns, self.vectors)
 
-    def check_removed(self, removed: Sequence[ManifestColumns]) -> None:
+    def check_removed(self, removed: Sequence[mf.ManifestColumns]) -> None:
         """Fail if some of the delete files are not among those that are removed."""
         self.files.check_removed(removed, "delete file")
         missing = self.vectors.difference(*map(blob_keys, removed))
@@ -144,17 +135,17 @@ class NamedDeletes:
             )
 
 
-def blob_key(file: DataFile) -> BlobKey:
+def blob_key(file: mf.DataFile) -> BlobKey:
     """What distinguishes a vector from others."""
     return identity(file.file_path), file.content_offset
 
 
-def blob_keys(columns: ManifestColumns) -> list[BlobKey]:
+def blob_keys(columns: mf.ManifestColumns) -> list[BlobKey]:
     """The same of entries."""
     return list(zip(normal_paths([columns]).to_pylist(), columns.column("content_offset").to_pylist(), strict=True))
 
 
-def blob_mask(columns: ManifestColumns, blobs: Collection[BlobKey]) -> Mask:
+def blob_mask(columns: mf.ManifestColumns, blobs: Collection[BlobKey]) -> Mask:
     """Which entries are one of these vectors."""
     if not blobs:
         return np.zeros(len(columns), bool)
@@ -177,14 +168,14 @@ class LocatedFile:
 
 
 def locate(
-    parent: Parent, paths: Iterable[str], partitions: PartitionSet | None, added: Sequence[ManifestColumns]
+    parent: Parent, paths: Iterable[str], partitions: PartitionSet | None, added: Sequence[mf.ManifestColumns]
 ) -> dict[str, LocatedFile]:
     """The data files by the normal form of these paths, live ones and those that are added; an error if one is neither."""
     searched = pa.array(sorted(set(map(identity, paths))), pa.string())
     located: dict[str, LocatedFile] = {}
     for columns in added:
         located.update(_located(columns, searched))
-    manifests = parent.manifests(ManifestContent.DATA)
+    manifests = parent.manifests(mf.ManifestContent.DATA)
     if partitions is not None:
         # A partition that was given wrongly must not hide the file: that error is told elsewhere, and better.
         manifests = tuple(sorted(manifests, key=lambda manifest: not partitions.may_be_in(manifest)))
@@ -203,12 +194,12 @@ def locate(
     return located
 
 
-def check_types(parent: Parent, deletes: Iterable[ManifestColumns]) -> None:
+def check_types(parent: Parent, deletes: Iterable[mf.ManifestColumns]) -> None:
     """Fail if there are data files that deletes, which do not say of which files they are, may be about and cannot be."""
     replaced = ReplacedColumns(parent.metadata, parent.metadata.schema())
     specs = [parent.metadata.spec(spec_id) for spec_id in {columns.spec_id for columns in deletes}]
     doubtful = {spec.spec_id: spec for spec in specs if replaced.fields_ever(spec)}
-    for manifest in parent.manifests(ManifestContent.DATA) if doubtful else ():
+    for manifest in parent.manifests(mf.ManifestContent.DATA) if doubtful else ():
         spec = doubtful.get(manifest.partition_spec_id)
         if spec is not None and replaced.fields(spec, manifest):
             columns = parent.read(manifest, _LOCATED)
@@ -217,7 +208,7 @@ def check_types(parent: Parent, deletes: Iterable[ManifestColumns]) -> None:
                 _check_types(columns, parent.metadata, columns.column("file_path")[0].as_py())
 
 
-def _check_types(columns: ManifestColumns, metadata: TableMetadata, path: str) -> None:
+def _check_types(columns: mf.ManifestColumns, metadata: TableMetadata, path: str) -> None:
     """Fail if delete files cannot be in the partitions of these data files, which the current types cannot say."""
     unlike = differing_types(columns.partition_type, metadata.partition_type(columns.spec_id))
     if unlike:
@@ -228,7 +219,7 @@ def _check_types(columns: ManifestColumns, metadata: TableMetadata, path: str) -
         )
 
 
-def _located(columns: ManifestColumns, paths: pa.Array) -> dict[str, LocatedFile]:
+def _located(columns: mf.ManifestColumns, paths: pa.Array) -> dict[str, LocatedFile]:
     names = normal_paths([columns])
     is_named = pc.is_in(names, value_set=paths)
     located = {}

@@ -11,24 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe import properties as props
+from icefloe import manifests as mf, properties as props
 from icefloe.commit.added import FileGroup
 from icefloe.commit.named_files import NamedFiles
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import Mask, PartitionSet, as_mask, by_partition_type, normal_paths
 from icefloe.errors import InvalidPropertyError
-from icefloe.manifests import (
-    WITHOUT_METRICS,
-    EntryStatus,
-    ManifestColumns,
-    ManifestContent,
-    ManifestFile,
-    ManifestFormat,
-    Metric,
-    MetricColumns,
-    Wanted,
-    write_manifests,
-)
 from icefloe.metadata import TableMetadata
 from icefloe.partitioning import PartitionSpec, partition_type
 from icefloe.planning import differing_types
@@ -39,19 +27,21 @@ from icefloe.schema import Schema
 class NewManifests:
     """Manifests of a new snapshot, the files removed from them, and how many existing manifests they replace."""
 
-    manifests: tuple[ManifestFile, ...]
-    removed: tuple[ManifestColumns, ...] = ()
+    manifests: tuple[mf.ManifestFile, ...]
+    removed: tuple[mf.ManifestColumns, ...] = ()
     replaced: int = 0
 
 
 # -- written for new files
 
 
-def write_entries(parent: Parent, columns: ManifestColumns, content: ManifestContent) -> tuple[ManifestFile, ...]:
+def write_entries(
+    parent: Parent, columns: mf.ManifestColumns, content: mf.ManifestContent
+) -> tuple[mf.ManifestFile, ...]:
     """The entries as new manifests of the target size."""
     metadata = parent.metadata
     spec = metadata.spec(columns.spec_id)
-    form = ManifestFormat(
+    form = mf.ManifestFormat(
         version=metadata.format_version,
         schema=_schema_of(columns, spec, (metadata.schema(), *metadata.schemas_newest_first)),
         spec=spec,
@@ -63,7 +53,7 @@ def write_entries(parent: Parent, columns: ManifestColumns, content: ManifestCon
         older_schemas=metadata.schemas_newest_first,
     )
     return tuple(
-        write_manifests(
+        mf.write_manifests(
             columns,
             form,
             parent.bench.manifest_names(metadata),
@@ -73,7 +63,7 @@ def write_entries(parent: Parent, columns: ManifestColumns, content: ManifestCon
     )
 
 
-def _schema_of(columns: ManifestColumns, spec: PartitionSpec, schemas: Sequence[Schema]) -> Schema:
+def _schema_of(columns: mf.ManifestColumns, spec: PartitionSpec, schemas: Sequence[Schema]) -> Schema:
     """The first of the schemas that has the types of the partition values: a replaced column had another before."""
     return next(
         (each for each in schemas if not differing_types(columns.partition_type, partition_type(spec, each))),
@@ -99,7 +89,7 @@ def form_of(metadata: TableMetadata) -> Hashable:
     return metadata.format_version, metadata.relative_to
 
 
-def write_added(parent: Parent, key: Hashable, groups: Sequence[FileGroup]) -> tuple[ManifestFile, ...]:
+def write_added(parent: Parent, key: Hashable, groups: Sequence[FileGroup]) -> tuple[mf.ManifestFile, ...]:
     """Manifests of new files, written in the first attempt and used again in later ones.
 
     `key` distinguishes the groups of one operation from those of others. Another id of their spec makes new manifests.
@@ -120,17 +110,17 @@ def write_added(parent: Parent, key: Hashable, groups: Sequence[FileGroup]) -> t
 
 def remove_files(
     parent: Parent,
-    content: ManifestContent,
-    may_hold: Callable[[ManifestFile], bool],
-    choose: Callable[[ManifestColumns], Mask],
-    wanted: Wanted = WITHOUT_METRICS,
+    content: mf.ManifestContent,
+    may_hold: Callable[[mf.ManifestFile], bool],
+    choose: Callable[[mf.ManifestColumns], Mask],
+    wanted: mf.Wanted = mf.WITHOUT_METRICS,
 ) -> NewManifests:
     """The parent's manifests without the files that `choose` marks; those that cannot hold any are not read.
 
     What is left is EXISTING with all its numbers, what goes is DELETED by this snapshot; what others deleted is dropped.
     """
-    manifests: list[ManifestFile] = []
-    removed: list[ManifestColumns] = []
+    manifests: list[mf.ManifestFile] = []
+    removed: list[mf.ManifestColumns] = []
     for manifest in parent.manifests(content):
         if not may_hold(manifest):
             manifests.append(manifest)
@@ -150,19 +140,21 @@ def remove_files(
     return NewManifests(tuple(manifests), tuple(removed), len(removed))
 
 
-def remove_dangling(parent: Parent, removed: Sequence[ManifestColumns]) -> NewManifests:
+def remove_dangling(parent: Parent, removed: Sequence[mf.ManifestColumns]) -> NewManifests:
     """Delete manifests without the vectors, and the position deletes of one file, of data files that are removed."""
     if not removed:
-        return NewManifests(parent.manifests(ManifestContent.DELETES))
+        return NewManifests(parent.manifests(mf.ManifestContent.DELETES))
     named = NamedFiles(normal_paths(removed), PartitionSet.of(removed))
     return remove_files(
-        parent, ManifestContent.DELETES, named.may_be_in, lambda files: named.mask(files, "referenced_data_file")
+        parent, mf.ManifestContent.DELETES, named.may_be_in, lambda files: named.mask(files, "referenced_data_file")
     )
 
 
-def _write_without(parent: Parent, manifest: ManifestFile, is_live: Mask, chosen: Mask) -> tuple[ManifestFile, ...]:
+def _write_without(
+    parent: Parent, manifest: mf.ManifestFile, is_live: Mask, chosen: Mask
+) -> tuple[mf.ManifestFile, ...]:
     entries = parent.read(manifest)
-    status = np.where(chosen, int(EntryStatus.DELETED), int(EntryStatus.EXISTING)).astype(np.int32)
+    status = np.where(chosen, int(mf.EntryStatus.DELETED), int(mf.EntryStatus.EXISTING)).astype(np.int32)
     deleter = pa.scalar(parent.snapshot_id, pa.int64())
     columns = entries.with_columns(
         status=pa.array(status),
@@ -174,7 +166,7 @@ def _write_without(parent: Parent, manifest: ManifestFile, is_live: Mask, chosen
 # -- merged when there are many (`commit.manifest.*`)
 
 
-def merge_manifests(parent: Parent, new: Sequence[ManifestFile], *rest: NewManifests) -> NewManifests:
+def merge_manifests(parent: Parent, new: Sequence[mf.ManifestFile], *rest: NewManifests) -> NewManifests:
     """All manifests, small ones merged, when the table wants that; each spec and each kind for itself.
 
     The newest ones are packed last, so that a bin with them is filled only when there are enough: what every append adds
@@ -185,10 +177,10 @@ def merge_manifests(parent: Parent, new: Sequence[ManifestFile], *rest: NewManif
     replaced = sum(part.replaced for part in rest)
     if not props.MANIFEST_MERGE_ENABLED.of(parent.metadata.properties):
         return NewManifests(manifests, removed, replaced)
-    groups: dict[tuple[ManifestContent, int], list[ManifestFile]] = {}
+    groups: dict[tuple[mf.ManifestContent, int], list[mf.ManifestFile]] = {}
     for manifest in manifests:
         groups.setdefault((manifest.content, -manifest.partition_spec_id), []).append(manifest)
-    merged: list[ManifestFile] = []
+    merged: list[mf.ManifestFile] = []
     for _, members in sorted(groups.items(), key=lambda item: item[0]):
         for packed in _bins(members, props.MANIFEST_TARGET_SIZE_BYTES.of(parent.metadata.properties)):
             if not _is_worth_it(parent, members, packed):
@@ -200,7 +192,7 @@ def merge_manifests(parent: Parent, new: Sequence[ManifestFile], *rest: NewManif
     return NewManifests(tuple(merged), removed, replaced)
 
 
-def _is_worth_it(parent: Parent, members: list[ManifestFile], packed: list[ManifestFile]) -> bool:
+def _is_worth_it(parent: Parent, members: list[mf.ManifestFile], packed: list[mf.ManifestFile]) -> bool:
     if len(packed) == 1:
         return False
     # The first manifest is the newest one. Its bin grows with every commit and is merged only when it is large enough.
@@ -208,9 +200,9 @@ def _is_worth_it(parent: Parent, members: list[ManifestFile], packed: list[Manif
     return not is_newest or len(packed) >= props.MANIFEST_MIN_COUNT_TO_MERGE.of(parent.metadata.properties)
 
 
-def _bins(manifests: list[ManifestFile], target: int) -> list[list[ManifestFile]]:
+def _bins(manifests: list[mf.ManifestFile], target: int) -> list[list[mf.ManifestFile]]:
     """Runs of manifests that fit into the target size, packed from the end, so that the first run is what is left over."""
-    bins: list[list[ManifestFile]] = []
+    bins: list[list[mf.ManifestFile]] = []
     size = 0
     for manifest in reversed(manifests):
         if not bins or size + manifest.manifest_length > target:
@@ -221,11 +213,11 @@ def _bins(manifests: list[ManifestFile], target: int) -> list[list[ManifestFile]
     return bins[::-1]
 
 
-def _merge(parent: Parent, manifests: list[ManifestFile]) -> tuple[ManifestFile, ...]:
+def _merge(parent: Parent, manifests: list[mf.ManifestFile]) -> tuple[mf.ManifestFile, ...]:
     return write_together(parent, [_carried(parent, manifest) for manifest in manifests], manifests[0].content)
 
 
-def _carried(parent: Parent, manifest: ManifestFile) -> ManifestColumns:
+def _carried(parent: Parent, manifest: mf.ManifestFile) -> mf.ManifestColumns:
     """The entries of a manifest as they go on in another: own ones as they are, live ones of others as EXISTING.
 
     Files that others deleted are left out; those that this commit deletes stay to be told of.
@@ -234,16 +226,16 @@ def _carried(parent: Parent, manifest: ManifestFile) -> ManifestColumns:
     is_own = pc.equal(columns.column("snapshot_id"), parent.snapshot_id)
     stays = pc.or_(columns.is_live, is_own)
     status = columns.column("status")
-    existing = pa.scalar(int(EntryStatus.EXISTING), status.type)
+    existing = pa.scalar(int(mf.EntryStatus.EXISTING), status.type)
     return columns.with_columns(status=pc.if_else(is_own, status, existing)).filter(stays)
 
 
 def write_together(
     parent: Parent,
-    parts: Sequence[ManifestColumns],
-    content: ManifestContent,
-    arrange: Callable[[ManifestColumns], ManifestColumns] = lambda columns: columns,
-) -> tuple[ManifestFile, ...]:
+    parts: Sequence[mf.ManifestColumns],
+    content: mf.ManifestContent,
+    arrange: Callable[[mf.ManifestColumns], mf.ManifestColumns] = lambda columns: columns,
+) -> tuple[mf.ManifestFile, ...]:
     """The entries of several manifests of one spec in new ones: at least as many as they have types of partitions."""
     return tuple(
         manifest
@@ -252,7 +244,7 @@ def write_together(
     )
 
 
-def _concat(parts: Sequence[ManifestColumns]) -> ManifestColumns:
+def _concat(parts: Sequence[mf.ManifestColumns]) -> mf.ManifestColumns:
     if len(parts) == 1:
         return parts[0]
     length = sum(len(part) for part in parts)
@@ -264,15 +256,15 @@ def _concat(parts: Sequence[ManifestColumns]) -> ManifestColumns:
         length=length,
         columns={name: pa.concat_arrays([part.column(name) for part in parts]) for name in names},
         partition={field_id: _concat_partition(parts, field_id) for field_id in held},
-        metrics=MetricColumns(
-            length, {metric: pa.concat_arrays([part.metrics.as_map(metric) for part in parts]) for metric in Metric}
+        metrics=mf.MetricColumns(
+            length, {metric: pa.concat_arrays([part.metrics.as_map(metric) for part in parts]) for metric in mf.Metric}
         ),
         location="",
         header=None,
     )
 
 
-def _concat_partition(parts: Sequence[ManifestColumns], field_id: int) -> pa.Array:
+def _concat_partition(parts: Sequence[mf.ManifestColumns], field_id: int) -> pa.Array:
     arrow_type = next(part.partition[field_id].type for part in parts if field_id in part.partition)
     return pa.concat_arrays(
         [part.partition[field_id] if field_id in part.partition else pa.nulls(len(part), arrow_type) for part in parts]

@@ -8,18 +8,12 @@ wherever it is.
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
+from icefloe import metadata as md
 from icefloe.commit.append import Append
 from icefloe.commit.change import Change, Prepared, Workbench
 from icefloe.commit.producer import SnapshotChange, Target
 from icefloe.errors import AlreadyExistsError, InvalidInputError, NoSuchSnapshotError, ValidationError
-from icefloe.metadata import (
-    MAIN_BRANCH,
-    SnapshotRef,
-    SnapshotRefType,
-    TableMetadata,
-    requirements as req,
-    updates as up,
-)
+from icefloe.metadata import requirements as req, updates as up
 
 
 class RefChange(Change):
@@ -29,14 +23,14 @@ class RefChange(Change):
     """
 
     def __init__(
-        self, change: Callable[[TableMetadata], tuple[up.TableUpdate, ...]], *names: str, anywhere: bool = False
+        self, change: Callable[[md.TableMetadata], tuple[up.TableUpdate, ...]], *names: str, anywhere: bool = False
     ) -> None:
         self._change = change
         self._names = names
         self._anywhere = anywhere
         self._seen: dict[str, int | None] | None = None
 
-    def prepare(self, metadata: TableMetadata, _: Workbench, /) -> Prepared:
+    def prepare(self, metadata: md.TableMetadata, _: Workbench, /) -> Prepared:
         """The update, unless a ref is not where it was when this was first asked for."""
         heads = {name: _snapshot_id(metadata, name) for name in self._names}
         if self._seen is None or self._anywhere:
@@ -60,34 +54,34 @@ class Retention:
     max_snapshot_age_ms: int | None = None
     max_ref_age_ms: int | None = None
 
-    def of(self, ref: SnapshotRef) -> SnapshotRef:
+    def of(self, ref: md.SnapshotRef) -> md.SnapshotRef:
         """The ref with these rules; what is None in them stays as it is."""
         return replace(ref, **{name: value for name, value in asdict(self).items() if value is not None})
 
 
-def create_ref(name: str, ref_type: SnapshotRefType, snapshot_id: int | None, retention: Retention) -> RefChange:
+def create_ref(name: str, ref_type: md.SnapshotRefType, snapshot_id: int | None, retention: Retention) -> RefChange:
     """A new branch or tag, at the current snapshot if none is given."""
     _check_name(name)
 
-    def change(metadata: TableMetadata) -> tuple[up.TableUpdate, ...]:
+    def change(metadata: md.TableMetadata) -> tuple[up.TableUpdate, ...]:
         if name in metadata.refs:
             raise AlreadyExistsError(f"there is a {metadata.refs[name].ref_type} {name!r} already")
-        if name == MAIN_BRANCH and ref_type is SnapshotRefType.TAG:
+        if name == md.MAIN_BRANCH and ref_type is md.SnapshotRefType.TAG:
             raise InvalidInputError(f"{name!r} cannot be a tag; it is the main branch")
         at = metadata.current_snapshot_id if snapshot_id is None else snapshot_id
         if at is None:
             raise NoSuchSnapshotError(f"{ref_type} {name!r} needs a snapshot, and the table has none yet")
-        ref = retention.of(SnapshotRef(at, ref_type))
+        ref = retention.of(md.SnapshotRef(at, ref_type))
         metadata.snapshot(at)
         return (up.SetSnapshotRefUpdate(name, ref),)
 
     return RefChange(change, name)
 
 
-def replace_ref(name: str, ref_type: SnapshotRefType, snapshot_id: int) -> RefChange:
+def replace_ref(name: str, ref_type: md.SnapshotRefType, snapshot_id: int) -> RefChange:
     """A branch or tag at another snapshot; its retention stays."""
 
-    def change(metadata: TableMetadata) -> tuple[up.TableUpdate, ...]:
+    def change(metadata: md.TableMetadata) -> tuple[up.TableUpdate, ...]:
         ref = _ref(metadata, name, ref_type)
         metadata.snapshot(snapshot_id)
         return () if ref.snapshot_id == snapshot_id else (_moved(name, ref, snapshot_id),)
@@ -95,11 +89,11 @@ def replace_ref(name: str, ref_type: SnapshotRefType, snapshot_id: int) -> RefCh
     return RefChange(change, name)
 
 
-def remove_ref(name: str, ref_type: SnapshotRefType) -> RefChange:
+def remove_ref(name: str, ref_type: md.SnapshotRefType) -> RefChange:
     """No such branch or tag any more; its snapshots stay until they expire."""
 
-    def change(metadata: TableMetadata) -> tuple[up.TableUpdate, ...]:
-        if name == MAIN_BRANCH:
+    def change(metadata: md.TableMetadata) -> tuple[up.TableUpdate, ...]:
+        if name == md.MAIN_BRANCH:
             raise InvalidInputError(f"branch {name!r} cannot be removed; every table has it")
         _ref(metadata, name, ref_type)
         return (up.RemoveSnapshotRefUpdate(name),)
@@ -111,10 +105,10 @@ def rename_branch(name: str, new_name: str) -> RefChange:
     """The branch under another name."""
     _check_name(new_name)
 
-    def change(metadata: TableMetadata) -> tuple[up.TableUpdate, ...]:
-        if name == MAIN_BRANCH:
+    def change(metadata: md.TableMetadata) -> tuple[up.TableUpdate, ...]:
+        if name == md.MAIN_BRANCH:
             raise InvalidInputError(f"branch {name!r} cannot be renamed; every table has it")
-        ref = _ref(metadata, name, SnapshotRefType.BRANCH)
+        ref = _ref(metadata, name, md.SnapshotRefType.BRANCH)
         if new_name in metadata.refs:
             raise AlreadyExistsError(f"there is a {metadata.refs[new_name].ref_type} {new_name!r} already")
         return (up.RemoveSnapshotRefUpdate(name), up.SetSnapshotRefUpdate(new_name, ref))
@@ -125,7 +119,7 @@ def rename_branch(name: str, new_name: str) -> RefChange:
 def set_retention(name: str, retention: Retention) -> RefChange:
     """The ref with these rules; what is None in them stays as it is."""
 
-    def change(metadata: TableMetadata) -> tuple[up.TableUpdate, ...]:
+    def change(metadata: md.TableMetadata) -> tuple[up.TableUpdate, ...]:
         ref = metadata.refs.get(name)
         if ref is None:
             raise _missing(metadata, name)
@@ -138,13 +132,13 @@ def set_retention(name: str, retention: Retention) -> RefChange:
 def fast_forward(name: str, to: str) -> RefChange:
     """The branch at the head of another ref, which must have come from it; a branch that does not exist is made."""
 
-    def change(metadata: TableMetadata) -> tuple[up.TableUpdate, ...]:
+    def change(metadata: md.TableMetadata) -> tuple[up.TableUpdate, ...]:
         if to not in metadata.refs:
             raise _missing(metadata, to)
         target = metadata.refs[to].snapshot_id
         if name not in metadata.refs:
-            return (up.SetSnapshotRefUpdate(name, SnapshotRef(target, SnapshotRefType.BRANCH)),)
-        ref = _ref(metadata, name, SnapshotRefType.BRANCH)
+            return (up.SetSnapshotRefUpdate(name, md.SnapshotRef(target, md.SnapshotRefType.BRANCH)),)
+        ref = _ref(metadata, name, md.SnapshotRefType.BRANCH)
         if ref.snapshot_id == target:
             return ()
         if not metadata.is_ancestor(ref.snapshot_id, of=target):
@@ -159,17 +153,17 @@ def fast_forward(name: str, to: str) -> RefChange:
 def set_current_snapshot(snapshot_id: int) -> RefChange:
     """`main` at any snapshot of the table."""
 
-    def change(metadata: TableMetadata) -> tuple[up.TableUpdate, ...]:
+    def change(metadata: md.TableMetadata) -> tuple[up.TableUpdate, ...]:
         metadata.snapshot(snapshot_id)
         return _main_at(metadata, snapshot_id)
 
-    return RefChange(change, MAIN_BRANCH)
+    return RefChange(change, md.MAIN_BRANCH)
 
 
 def rollback_to_snapshot(snapshot_id: int) -> RefChange:
     """`main` at one of its own earlier snapshots."""
 
-    def change(metadata: TableMetadata) -> tuple[up.TableUpdate, ...]:
+    def change(metadata: md.TableMetadata) -> tuple[up.TableUpdate, ...]:
         metadata.snapshot(snapshot_id)
         current = metadata.current_snapshot_id
         if current is None or not metadata.is_ancestor(snapshot_id, of=current):
@@ -178,37 +172,37 @@ def rollback_to_snapshot(snapshot_id: int) -> RefChange:
             )
         return _main_at(metadata, snapshot_id)
 
-    return RefChange(change, MAIN_BRANCH)
+    return RefChange(change, md.MAIN_BRANCH)
 
 
 def rollback_to_timestamp(timestamp_ms: int) -> RefChange:
     """`main` at the newest of its own snapshots from before that time."""
 
-    def change(metadata: TableMetadata) -> tuple[up.TableUpdate, ...]:
+    def change(metadata: md.TableMetadata) -> tuple[up.TableUpdate, ...]:
         current = metadata.current_snapshot_id
         ancestors = () if current is None else tuple(metadata.ancestors(current))
         older = [each for each in ancestors if each.timestamp_ms < timestamp_ms]
         if not older:
             raise NoSuchSnapshotError(
-                f"cannot roll back: no snapshot of {MAIN_BRANCH!r} is older than {timestamp_ms} ms"
+                f"cannot roll back: no snapshot of {md.MAIN_BRANCH!r} is older than {timestamp_ms} ms"
             )
         return _main_at(metadata, max(older, key=lambda each: each.timestamp_ms).snapshot_id)
 
-    return RefChange(change, MAIN_BRANCH)
+    return RefChange(change, md.MAIN_BRANCH)
 
 
-def _main_at(metadata: TableMetadata, snapshot_id: int) -> tuple[up.TableUpdate, ...]:
+def _main_at(metadata: md.TableMetadata, snapshot_id: int) -> tuple[up.TableUpdate, ...]:
     if metadata.current_snapshot_id == snapshot_id:
         return ()
-    ref = metadata.refs.get(MAIN_BRANCH, SnapshotRef(snapshot_id, SnapshotRefType.BRANCH))
-    return (_moved(MAIN_BRANCH, ref, snapshot_id),)
+    ref = metadata.refs.get(md.MAIN_BRANCH, md.SnapshotRef(snapshot_id, md.SnapshotRefType.BRANCH))
+    return (_moved(md.MAIN_BRANCH, ref, snapshot_id),)
 
 
-def _moved(name: str, ref: SnapshotRef, snapshot_id: int) -> up.SetSnapshotRefUpdate:
+def _moved(name: str, ref: md.SnapshotRef, snapshot_id: int) -> up.SetSnapshotRefUpdate:
     return up.SetSnapshotRefUpdate(name, replace(ref, snapshot_id=snapshot_id))
 
 
-def _ref(metadata: TableMetadata, name: str, ref_type: SnapshotRefType) -> SnapshotRef:
+def _ref(metadata: md.TableMetadata, name: str, ref_type: md.SnapshotRefType) -> md.SnapshotRef:
     ref = metadata.refs.get(name)
     if ref is None:
         raise _missing(metadata, name)
@@ -217,12 +211,12 @@ def _ref(metadata: TableMetadata, name: str, ref_type: SnapshotRefType) -> Snaps
     return ref
 
 
-def _missing(metadata: TableMetadata, name: str) -> NoSuchSnapshotError:
+def _missing(metadata: md.TableMetadata, name: str) -> NoSuchSnapshotError:
     known = ", ".join(sorted(metadata.refs)) or "none"
     return NoSuchSnapshotError(f"no branch or tag named {name!r}; there are: {known}")
 
 
-def _snapshot_id(metadata: TableMetadata, name: str) -> int | None:
+def _snapshot_id(metadata: md.TableMetadata, name: str) -> int | None:
     ref = metadata.refs.get(name)
     return None if ref is None else ref.snapshot_id
 
@@ -241,7 +235,7 @@ class CreateBranch(Change):
         self._name = name
         self._at = snapshot_id
         self._retention = retention
-        self._ref = create_ref(name, SnapshotRefType.BRANCH, snapshot_id, retention)
+        self._ref = create_ref(name, md.SnapshotRefType.BRANCH, snapshot_id, retention)
         self._first: SnapshotChange | None = None
         self._begins = False
 
@@ -250,7 +244,7 @@ class CreateBranch(Change):
         """The snapshot that it begins with, if that is its own."""
         return self._first.snapshot_ids if self._first is not None and self._begins else ()
 
-    def prepare(self, metadata: TableMetadata, bench: Workbench, /) -> Prepared:
+    def prepare(self, metadata: md.TableMetadata, bench: Workbench, /) -> Prepared:
         """The ref, and the snapshot that it is at if the table has none."""
         self._begins = self._at is None and metadata.current_snapshot_id is None and self._name not in metadata.refs
         if not self._begins:

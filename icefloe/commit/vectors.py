@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe import manifests as mf
 from icefloe.commit.added import first_repeated, vector_mask
 from icefloe.commit.change import Workbench
 from icefloe.commit.named_files import LocatedFile, blob_key
@@ -20,15 +21,6 @@ from icefloe.errors import InvalidInputError, ValidationError
 from icefloe.formats.deletion_vector_codec import read_vector, write_deletion_vectors
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.formats.file_formats import DATA_FORMATS, reader_of
-from icefloe.manifests import (
-    WITHOUT_METRICS,
-    DataFile,
-    FileContent,
-    ManifestColumns,
-    ManifestContent,
-    ManifestEntry,
-    ManifestFile,
-)
 from icefloe.metadata import Snapshot
 from icefloe.schema import Schema, reserved
 from icefloe.storage import Storage, identities, identity
@@ -41,17 +33,17 @@ class LiveDeletes:
     `shared` are position delete files that are about more than one data file, or do not say.
     """
 
-    vectors: Mapping[str, ManifestEntry]
-    of_one_file: Mapping[str, Sequence[ManifestEntry]]
-    shared: Sequence[ManifestEntry]
+    vectors: Mapping[str, mf.ManifestEntry]
+    of_one_file: Mapping[str, Sequence[mf.ManifestEntry]]
+    shared: Sequence[mf.ManifestEntry]
 
 
 def live_deletes(parent: Parent, files: Mapping[str, LocatedFile], snapshot: Snapshot | None) -> LiveDeletes:
     """The vectors and position deletes of these data files in a snapshot; two vectors for one file are an error."""
     paths = pa.array(list(files), pa.string())
-    vectors: dict[str, ManifestEntry] = {}
-    single: dict[str, list[ManifestEntry]] = {}
-    shared: list[ManifestEntry] = []
+    vectors: dict[str, mf.ManifestEntry] = {}
+    single: dict[str, list[mf.ManifestEntry]] = {}
+    shared: list[mf.ManifestEntry] = []
     partitions = {(located.spec_id, located.partition) for located in files.values()}
     for columns in _delete_entries(parent, snapshot, {located.spec_id for located in files.values()}):
         about = columns.column("referenced_data_file")
@@ -72,15 +64,15 @@ def live_deletes(parent: Parent, files: Mapping[str, LocatedFile], snapshot: Sna
     return LiveDeletes(vectors, single, shared)
 
 
-def _delete_entries(parent: Parent, snapshot: Snapshot | None, spec_ids: set[int]) -> Iterable[ManifestColumns]:
+def _delete_entries(parent: Parent, snapshot: Snapshot | None, spec_ids: set[int]) -> Iterable[mf.ManifestColumns]:
     for manifest in parent.manifests_of(snapshot):
-        is_delete = manifest.content is ManifestContent.DELETES and manifest.has_live_files
+        is_delete = manifest.content is mf.ManifestContent.DELETES and manifest.has_live_files
         if is_delete and manifest.partition_spec_id in spec_ids:
-            columns = parent.read(manifest, WITHOUT_METRICS)
+            columns = parent.read(manifest, mf.WITHOUT_METRICS)
             yield columns.filter(columns.is_live)
 
 
-def load_vector(storage: Storage, file: DataFile, row_count: int | None = None) -> DeletionVector:
+def load_vector(storage: Storage, file: mf.DataFile, row_count: int | None = None) -> DeletionVector:
     """The vector that an entry of a manifest stands for, checked against the entry."""
     if file.content_offset is None or file.content_size_in_bytes is None:
         raise InvalidInputError(f"deletion vector {file.file_path!r} does not say where in the file it is")
@@ -102,13 +94,13 @@ def load_vector(storage: Storage, file: DataFile, row_count: int | None = None) 
 class VectorPlan:
     """The vectors that a commit adds: stored ones that stay as they are, and those to be written."""
 
-    unchanged: tuple[DataFile, ...]
+    unchanged: tuple[mf.DataFile, ...]
     written: Mapping[str, DeletionVector]
 
 
 def merge_with_live(
     parent: Parent,
-    stored: Mapping[str, Sequence[DataFile]],
+    stored: Mapping[str, Sequence[mf.DataFile]],
     new: Mapping[str, DeletionVector],
     files: Mapping[str, LocatedFile],
     now: LiveDeletes,
@@ -120,7 +112,7 @@ def merge_with_live(
     `stored` are vectors that are written already, `new` those that are not; `now` is what the parent snapshot has,
     `others` what other commits have left, and `planned` what they had left when the operation was planned.
     """
-    unchanged: list[DataFile] = []
+    unchanged: list[mf.DataFile] = []
     written: dict[str, DeletionVector] = {}
     for path in dict.fromkeys((*stored, *new)):
         own_files, located = stored.get(path, ()), files[path]
@@ -148,7 +140,7 @@ def merge_with_live(
 
 
 def _check_disjoint(
-    parent: Parent, path: str, own: DeletionVector, current: ManifestEntry | None, seen: ManifestEntry | None
+    parent: Parent, path: str, own: DeletionVector, current: mf.ManifestEntry | None, seen: mf.ManifestEntry | None
 ) -> None:
     if current is None or (seen is not None and blob_key(seen.data_file) == blob_key(current.data_file)):
         return
@@ -179,7 +171,7 @@ def _older_positions(parent: Parent, path: str, located: LocatedFile, now: LiveD
 
 def write_vectors(
     parent: Parent, vectors: Mapping[str, DeletionVector], files: Mapping[str, LocatedFile]
-) -> tuple[DataFile, ...]:
+) -> tuple[mf.DataFile, ...]:
     """The vectors in a new Puffin file, as delete files of the partitions of their data files, spelled as the table does."""
     if not vectors:
         return ()
@@ -188,12 +180,12 @@ def write_vectors(
     location = parent.bench.vectors_name(parent.metadata)
     parent.bench.write(location, data)
     return tuple(
-        DataFile(
+        mf.DataFile(
             file_path=location,
             file_format="puffin",
             record_count=blob.cardinality,
             file_size_in_bytes=len(data),
-            content=FileContent.POSITION_DELETES,
+            content=mf.FileContent.POSITION_DELETES,
             spec_id=spelled[blob.referenced_data_file].spec_id,
             partition=spelled[blob.referenced_data_file].partition,
             referenced_data_file=blob.referenced_data_file,
@@ -204,7 +196,7 @@ def write_vectors(
     )
 
 
-def in_place_of(file: DataFile, located: LocatedFile) -> DataFile:
+def in_place_of(file: mf.DataFile, located: LocatedFile) -> mf.DataFile:
     """A given vector, which must be of the partition of its data file, and names it as the table does."""
     if (file.spec_id, file.partition) != (located.spec_id, located.partition):
         raise InvalidInputError(
@@ -215,7 +207,7 @@ def in_place_of(file: DataFile, located: LocatedFile) -> DataFile:
 
 
 def check_one_for_each(
-    parent: Parent, manifests: Iterable[ManifestFile], new: Sequence[ManifestColumns], *, anywhere: bool = False
+    parent: Parent, manifests: Iterable[mf.ManifestFile], new: Sequence[mf.ManifestColumns], *, anywhere: bool = False
 ) -> None:
     """Fail if a data file would have two vectors: the last look at what is about to be committed.
 
@@ -227,9 +219,9 @@ def check_one_for_each(
     paths = normal_paths(new, "referenced_data_file")
     live = list(new)
     for manifest in manifests:
-        is_delete = manifest.content is ManifestContent.DELETES and manifest.has_live_files
+        is_delete = manifest.content is mf.ManifestContent.DELETES and manifest.has_live_files
         if is_delete and (anywhere or partitions.may_be_in(manifest)):
-            columns = parent.read(manifest, WITHOUT_METRICS)
+            columns = parent.read(manifest, mf.WITHOUT_METRICS)
             concerned = pc.is_in(normal_paths([columns], "referenced_data_file"), value_set=paths)
             live.append(columns.filter(pc.and_(columns.is_live, pc.or_(concerned, anywhere))))
     repeated = first_repeated(_vector_paths(live))
@@ -237,7 +229,7 @@ def check_one_for_each(
         raise ValidationError(f"data file {repeated[0]!r} would have more than one deletion vector after this commit")
 
 
-def check_not_revived(removed: Iterable[ManifestColumns], settled: Collection[str]) -> None:
+def check_not_revived(removed: Iterable[mf.ManifestColumns], settled: Collection[str]) -> None:
     """Fail if a vector goes whose data file stays without a new one: deleted rows would come back.
 
     `settled` are the data files, by normal path, that go or get a new vector.
@@ -250,13 +242,13 @@ def check_not_revived(removed: Iterable[ManifestColumns], settled: Collection[st
             )
 
 
-def _vector_paths(groups: Iterable[ManifestColumns]) -> pa.Array:
+def _vector_paths(groups: Iterable[mf.ManifestColumns]) -> pa.Array:
     return normal_paths((columns.filter(vector_mask(columns)) for columns in groups), "referenced_data_file")
 
 
-def position_mask(columns: ManifestColumns) -> pa.Array:
+def position_mask(columns: mf.ManifestColumns) -> pa.Array:
     """Which entries delete rows by position, vectors among them."""
-    return pc.equal(columns.column("content"), int(FileContent.POSITION_DELETES))
+    return pc.equal(columns.column("content"), int(mf.FileContent.POSITION_DELETES))
 
 
 _POSITIONS = Schema(reserved.DELETE_FILE_PATH, reserved.DELETE_FILE_POS)
@@ -265,12 +257,12 @@ _POSITIONS = Schema(reserved.DELETE_FILE_PATH, reserved.DELETE_FILE_POS)
 # -- position delete files, read when a vector is to take their place
 
 
-def positions_by_file(bench: Workbench, deletes: DataFile) -> dict[str, DeletionVector]:
+def positions_by_file(bench: Workbench, deletes: mf.DataFile) -> dict[str, DeletionVector]:
     """All positions that a file deletes, by the normal form of the data file's path; it is read once in a commit."""
     return bench.remember(("position deletes", deletes.file_path), lambda: _read(bench, deletes))
 
 
-def _read(bench: Workbench, deletes: DataFile) -> dict[str, DeletionVector]:
+def _read(bench: Workbench, deletes: mf.DataFile) -> dict[str, DeletionVector]:
     if deletes.file_format not in DATA_FORMATS:
         raise InvalidInputError(
             f"position delete file {deletes.file_path!r} is of format {deletes.file_format!r}; it must be one of"

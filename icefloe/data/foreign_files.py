@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow.parquet as pq
 
-from icefloe import properties as props
+from icefloe import partitioning as pt, properties as props
 from icefloe.avro import avro_name
 from icefloe.data.file_rolling import data_file_of
 from icefloe.data.opening import identity_values
@@ -25,14 +25,7 @@ from icefloe.formats.parquet.reader import ParquetFileReader
 from icefloe.manifests import DataFile
 from icefloe.metadata import TableMetadata
 from icefloe.parallel import in_order
-from icefloe.partitioning import (
-    HIVE_NULL,
-    PartitionField,
-    PartitionSpec,
-    partition_values,
-    split_hive_path,
-    transforms as tr,
-)
+from icefloe.partitioning import transforms as tr
 from icefloe.schema import MAX_COLUMN_ID, Schema, Value, decode, name_mapping, reserved, select_ids, types
 from icefloe.storage import Input, Storage, absolute_location, names_below
 
@@ -68,7 +61,7 @@ def find_files(storage: Storage, location: str, file_format: str) -> list[Foreig
         *folders, name = names_below(root, info.location)
         if name.startswith(_HIDDEN) or not all("=" in folder and not folder.startswith(".") for folder in folders):
             continue
-        texts = split_hive_path("/".join(folders))
+        texts = pt.split_hive_path("/".join(folders))
         files.append(ForeignFile(info.location, info.size, file_format, texts))
     if not files and storage.exists(root):
         return [ForeignFile(root, storage.stat(root).size, file_format, {})]
@@ -86,7 +79,7 @@ def describe_files(
     files: Sequence[ForeignFile],
     metadata: TableMetadata,
     storage: Storage,
-    spec: PartitionSpec | None = None,
+    spec: pt.PartitionSpec | None = None,
     workers: int | None = None,
 ) -> ForeignFiles:
     """The entries of files, each checked against the table's schema and the partition that its folders name."""
@@ -98,7 +91,7 @@ def describe_files(
 class _Describe:
     """Looks at one file; threads share it."""
 
-    def __init__(self, metadata: TableMetadata, storage: Storage, spec: PartitionSpec) -> None:
+    def __init__(self, metadata: TableMetadata, storage: Storage, spec: pt.PartitionSpec) -> None:
         self._metadata = metadata
         self._storage = storage
         self._schema = metadata.schema()
@@ -181,7 +174,7 @@ class _Describe:
     def _partition(self, file: ForeignFile, footer: pq.FileMetaData | None) -> tuple[Value, ...]:
         if not self._spec.fields:
             return ()
-        folders = split_hive_path(file.location) if file.partition is None else file.partition
+        folders = pt.split_hive_path(file.location) if file.partition is None else file.partition
         texts = _by_field_name(folders, self._spec)
         metrics, columns = None, frozenset[int]()
         if footer is not None:
@@ -190,7 +183,7 @@ class _Describe:
             columns = frozenset(ids & file_schema.fields_by_id.keys())
             metrics = self._metrics(footer, file_schema, dict.fromkeys(ids, FULL))
         if all(field.name in texts for field in self._spec.fields):
-            values = partition_values(texts, self._spec, self._schema)
+            values = pt.partition_values(texts, self._spec, self._schema)
             if metrics is not None:
                 _check_partition(values, self._spec, self._schema, metrics, file.location)
             return values
@@ -239,11 +232,11 @@ def _null_in(name: str) -> IncompatibleChangeError:
     return IncompatibleChangeError(f"required column {name!r} has nulls in it")
 
 
-def _by_field_name(texts: Mapping[str, str], spec: PartitionSpec) -> dict[str, str]:
+def _by_field_name(texts: Mapping[str, str], spec: pt.PartitionSpec) -> dict[str, str]:
     """Values of folders by the names of partition fields, as the case of folders does not matter."""
     lower = {name.lower(): text for name, text in texts.items()}
     by_name = {field.name: lower.get(field.name.lower()) for field in spec.fields}
-    return {name: HIVE_NULL if text == "" else text for name, text in by_name.items() if text is not None}
+    return {name: pt.HIVE_NULL if text == "" else text for name, text in by_name.items() if text is not None}
 
 
 # -- which partition all rows of a file are of, as far as the statistics of its columns say
@@ -257,7 +250,7 @@ class _Several(_Doubt):
     """They say that there is more than one."""
 
 
-def _infer_partition(spec: PartitionSpec, schema: Schema, metrics: Metrics, location: str) -> tuple[Value, ...]:
+def _infer_partition(spec: pt.PartitionSpec, schema: Schema, metrics: Metrics, location: str) -> tuple[Value, ...]:
     """The one partition of all rows; an error if there are several, or the statistics do not say."""
     values = []
     for field in spec.fields:
@@ -269,7 +262,7 @@ def _infer_partition(spec: PartitionSpec, schema: Schema, metrics: Metrics, loca
 
 
 def _check_partition(
-    values: Sequence[Value], spec: PartitionSpec, schema: Schema, metrics: Metrics, location: str
+    values: Sequence[Value], spec: pt.PartitionSpec, schema: Schema, metrics: Metrics, location: str
 ) -> None:
     """Fail if the statistics contradict the partition that folders name."""
     for field, value in zip(spec.fields, values, strict=True):
@@ -287,7 +280,7 @@ def _check_partition(
             )
 
 
-def _partition_value(field: PartitionField, schema: Schema, metrics: Metrics) -> Value:
+def _partition_value(field: pt.PartitionField, schema: Schema, metrics: Metrics) -> Value:
     if isinstance(field.transform, tr.VoidTransform) or not metrics.record_count:
         return None
     source = field.source_id

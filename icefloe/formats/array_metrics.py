@@ -6,25 +6,16 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe import schema as sc
 from icefloe.errors import InvalidValueError
 from icefloe.formats.metrics import Metrics, MetricsMode, leaves
-from icefloe.schema import (
-    GeoPoint,
-    Schema,
-    Value,
-    bounding_box,
-    coerce,
-    encode_bound,
-    truncate_lower,
-    truncate_upper,
-    types,
-)
+from icefloe.schema import types
 
 
 class MetricsCollector:
     """Counts and bounds over all batches of one file. Batches have the columns of the schema, in its order."""
 
-    def __init__(self, schema: Schema, modes: dict[int, MetricsMode]) -> None:
+    def __init__(self, schema: sc.Schema, modes: dict[int, MetricsMode]) -> None:
         self.record_count = 0
         self._columns = [
             (path, _Column(field.field_type, modes[field.field_id], field.field_id))
@@ -87,8 +78,8 @@ class _Range:
     """The smallest and largest value so far, NaN aside."""
 
     def __init__(self, kind: types.IcebergType) -> None:
-        self.low: Value = None
-        self.high: Value = None
+        self.low: sc.Value = None
+        self.high: sc.Value = None
         self._kind = kind
         self._is_float = isinstance(kind, types.FloatType | types.DoubleType)
 
@@ -108,13 +99,13 @@ class _Box:
     """The corners of a box around all shapes so far."""
 
     def __init__(self, kind: types.GeometryType | types.GeographyType) -> None:
-        self.low: GeoPoint | None = None
-        self.high: GeoPoint | None = None
+        self.low: sc.GeoPoint | None = None
+        self.high: sc.GeoPoint | None = None
         self._kind = kind
         self._given_up = False
 
     def add(self, values: pa.Array | pa.ChunkedArray) -> None:
-        box = None if self._given_up else bounding_box(values.to_pylist(), self._kind)
+        box = None if self._given_up else sc.bounding_box(values.to_pylist(), self._kind)
         if box is not None:
             self.low = _corner(min, self.low, box[0])
             self.high = _corner(max, self.high, box[1])
@@ -123,17 +114,17 @@ class _Box:
             self._given_up, self.low, self.high = True, None, None
 
 
-def _corner(choose: Callable[[float, float], float], old: GeoPoint | None, new: GeoPoint) -> GeoPoint:
+def _corner(choose: Callable[[float, float], float], old: sc.GeoPoint | None, new: sc.GeoPoint) -> sc.GeoPoint:
     if old is None:
         return new
 
     def both(a: float | None, b: float | None) -> float | None:
         return a if b is None else b if a is None else choose(a, b)
 
-    return GeoPoint(choose(old.x, new.x), choose(old.y, new.y), both(old.z, new.z), both(old.m, new.m))
+    return sc.GeoPoint(choose(old.x, new.x), choose(old.y, new.y), both(old.z, new.z), both(old.m, new.m))
 
 
-def internal_value(scalar: pa.Scalar, kind: types.IcebergType) -> Value:
+def internal_value(scalar: pa.Scalar, kind: types.IcebergType) -> sc.Value:
     """The internal value of an Arrow scalar."""
     if not scalar.is_valid:
         return None
@@ -143,11 +134,11 @@ def internal_value(scalar: pa.Scalar, kind: types.IcebergType) -> Value:
         value = scalar.as_py()
     except UnicodeDecodeError as error:
         raise InvalidValueError(f"a text is not UTF-8: {error.object!r}") from None
-    return coerce(value, kind) if isinstance(kind, types.UUIDType) else value
+    return sc.coerce(value, kind) if isinstance(kind, types.UUIDType) else value
 
 
 def encode_bounds(
-    low: Value, high: Value, kind: types.IcebergType, mode: MetricsMode
+    low: sc.Value, high: sc.Value, kind: types.IcebergType, mode: MetricsMode
 ) -> tuple[bytes | None, bytes | None]:
     """Both bounds in binary form, cut as the mode says; the upper one goes where it cannot be rounded up."""
     if low is None or high is None:
@@ -158,5 +149,5 @@ def encode_bounds(
         # A zero may stand for both: -0.0 sorts before 0.0 (spec: bounds).
         low, high = (-0.0 if low == 0 else low), (0.0 if high == 0 else high)
     if mode.width is not None:
-        low, high = truncate_lower(low, kind, mode.width), truncate_upper(high, kind, mode.width)
-    return encode_bound(low, kind), None if high is None else encode_bound(high, kind)
+        low, high = sc.truncate_lower(low, kind, mode.width), sc.truncate_upper(high, kind, mode.width)
+    return sc.encode_bound(low, kind), None if high is None else sc.encode_bound(high, kind)

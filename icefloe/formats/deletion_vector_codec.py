@@ -9,13 +9,7 @@ from pyroaring import FrozenBitMap
 
 from icefloe.errors import CorruptFileError, InvalidValueError
 from icefloe.formats.deletion_vectors import MAX_KEY, DeletionVector
-from icefloe.formats.puffin.files import (
-    Blob,
-    BlobMetadata,
-    PuffinWriter,
-    ReadRange,
-    read_blob,
-)
+from icefloe.formats.puffin import files as puffin
 from icefloe.formats.roaring import COOKIE_WITHOUT_RUNS, EMPTY_BITMAP_SIZE, read_bitmap, write_bitmap
 from icefloe.schema import reserved
 
@@ -127,7 +121,7 @@ def _read_bitmaps(body: bytes, location: str, row_count: int | None) -> tuple[tu
 
 
 def read_vector(
-    read_range: ReadRange,
+    read_range: puffin.ReadRange,
     offset: int,
     length: int,
     location: str,
@@ -138,15 +132,15 @@ def read_vector(
     """The vector at that place of a Puffin file, as the manifest names it; the footer is not read."""
     if offset < 0 or not 0 <= length <= _MAX_BLOB:
         raise CorruptFileError(location, f"a deletion vector cannot be {length} bytes long at offset {offset}")
-    blob = BlobMetadata(BLOB_TYPE, (POSITION_FIELD_ID,), _INHERITED, _INHERITED, offset, length)
-    data = read_blob(read_range, blob, location, limit=_MAX_BLOB)
+    blob = puffin.BlobMetadata(BLOB_TYPE, (POSITION_FIELD_ID,), _INHERITED, _INHERITED, offset, length)
+    data = puffin.read_blob(read_range, blob, location, limit=_MAX_BLOB)
     return decode_vector(data, location, cardinality=cardinality, row_count=row_count)
 
 
 def write_deletion_vectors(vectors: Mapping[str, DeletionVector]) -> tuple[bytes, list[StoredVector]]:
     """A Puffin file of the vectors of these data files, and where each one is in it."""
     data = bytearray()
-    writer = PuffinWriter(data.extend, {_CREATED_BY: "icefloe"})
+    writer = puffin.PuffinWriter(data.extend, {_CREATED_BY: "icefloe"})
     stored: list[StoredVector] = []
     for path, vector in vectors.items():
         if not path:
@@ -156,7 +150,9 @@ def write_deletion_vectors(vectors: Mapping[str, DeletionVector]) -> tuple[bytes
         cardinality = vector.cardinality
         properties = {_REFERENCED_DATA_FILE: path, _CARDINALITY: str(cardinality)}
         blob = writer.add(
-            Blob(BLOB_TYPE, (POSITION_FIELD_ID,), _INHERITED, _INHERITED, encode_vector(vector), None, properties)
+            puffin.Blob(
+                BLOB_TYPE, (POSITION_FIELD_ID,), _INHERITED, _INHERITED, encode_vector(vector), None, properties
+            )
         )
         stored.append(StoredVector(path, blob.offset, blob.length, cardinality))
     writer.finish()

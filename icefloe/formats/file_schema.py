@@ -8,36 +8,29 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from icefloe.schema import (
-    NameMapping,
-    Schema,
-    Value,
-    apply_name_mapping,
-    file_schema_from_arrow,
-    plan_projection,
-    projection as plans,
-    reserved,
-    select_ids,
-    types,
-)
+from icefloe import schema as sc
+from icefloe.schema import projection as plans, reserved, types
 
 
 def file_columns(
     arrow_schema: pa.Schema,
-    wanted: Schema,
-    mapping: NameMapping | None = None,
-    constants: Mapping[int, Value] | None = None,
-) -> Schema:
+    wanted: sc.Schema,
+    mapping: sc.NameMapping | None = None,
+    constants: Mapping[int, sc.Value] | None = None,
+) -> sc.Schema:
     """The schema of a file with the ids and types to project by."""
-    return known_columns(file_schema_from_arrow(arrow_schema), wanted, mapping, constants)
+    return known_columns(sc.file_schema_from_arrow(arrow_schema), wanted, mapping, constants)
 
 
 def known_columns(
-    file: Schema, wanted: Schema, mapping: NameMapping | None = None, constants: Mapping[int, Value] | None = None
-) -> Schema:
+    file: sc.Schema,
+    wanted: sc.Schema,
+    mapping: sc.NameMapping | None = None,
+    constants: Mapping[int, sc.Value] | None = None,
+) -> sc.Schema:
     """The columns of a file, negative ids where it has none, with the ids and types to project by."""
     if mapping is not None:
-        file = _without_constants(file, apply_name_mapping(file, mapping), constants or {})
+        file = _without_constants(file, sc.apply_name_mapping(file, mapping), constants or {})
     variants = {
         field_id for field_id, field in wanted.fields_by_id.items() if isinstance(field.field_type, types.VariantType)
     }
@@ -48,22 +41,22 @@ def known_columns(
 
     if not variants & file.fields_by_id.keys():
         return file
-    return Schema(*(_retyped(field, as_variant) for field in file.fields))
+    return sc.Schema(*(_retyped(field, as_variant) for field in file.fields))
 
 
-def _without_constants(plain: Schema, mapped: Schema, constants: Mapping[int, Value]) -> Schema:
+def _without_constants(plain: sc.Schema, mapped: sc.Schema, constants: Mapping[int, sc.Value]) -> sc.Schema:
     """A partition value comes before a column that is known by its name only."""
     fields = [
         before if before.field_id < 0 and after.field_id in constants else after
         for before, after in zip(plain.fields, mapped.fields, strict=True)
     ]
-    return Schema(*fields)
+    return sc.Schema(*fields)
 
 
-def with_types(schema: Schema, others: Mapping[int, types.IcebergType]) -> Schema:
+def with_types(schema: sc.Schema, others: Mapping[int, types.IcebergType]) -> sc.Schema:
     """The same columns, some of them with other types, by field id."""
     fields = (_retyped(field, lambda field: others.get(field.field_id)) for field in schema.fields)
-    return Schema(*fields, schema_id=schema.schema_id)
+    return sc.Schema(*fields, schema_id=schema.schema_id)
 
 
 def _retyped(
@@ -87,17 +80,17 @@ def with_fields(kind: types.NestedType, fields: Sequence[types.NestedField]) -> 
             return types.StructType(*fields)
 
 
-def columns_to_read(wanted: Schema, file: Schema, constants: Mapping[int, Value] | None = None) -> Schema:
+def columns_to_read(wanted: sc.Schema, file: sc.Schema, constants: Mapping[int, sc.Value] | None = None) -> sc.Schema:
     """The part of the file's schema that the wanted columns need; one column at least if the file has any.
 
     Positions are not in the file. A struct of which only missing fields are wanted keeps one, to tell where it is null.
     """
-    return select_ids(file, _needed(plan_projection(without_positions(wanted), file, constants)))
+    return sc.select_ids(file, _needed(sc.plan_projection(without_positions(wanted), file, constants)))
 
 
-def without_positions(wanted: Schema) -> Schema:
+def without_positions(wanted: sc.Schema) -> sc.Schema:
     """The wanted columns that come from the file or from constants."""
-    return Schema(
+    return sc.Schema(
         *(field for field in wanted.fields if field.field_id != reserved.POS.field_id), schema_id=wanted.schema_id
     )
 

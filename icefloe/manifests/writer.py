@@ -13,19 +13,11 @@ import pyarrow.compute as pc
 
 from icefloe import avro
 from icefloe.errors import InvalidInputError
-from icefloe.manifests import entry_codec as ec
+from icefloe.manifests import entry_codec as ec, values as mf
 from icefloe.manifests.checks import check_entries
 from icefloe.manifests.columns import ManifestColumns, columns_of
 from icefloe.manifests.content_stats_codec import content_stats_type, stats_columns
 from icefloe.manifests.summaries import count_entries, min_sequence_number, summarize_partitions
-from icefloe.manifests.values import (
-    UNASSIGNED_SEQUENCE_NUMBER,
-    EntryStatus,
-    ManifestContent,
-    ManifestEntry,
-    ManifestFile,
-    Metric,
-)
 from icefloe.parallel import in_order
 from icefloe.partitioning import PartitionSpec, partition_type
 from icefloe.schema import JSON, Schema, StructType
@@ -63,7 +55,7 @@ class ManifestFormat:
     schema: Schema
     spec: PartitionSpec
     snapshot_id: int
-    content: ManifestContent = ManifestContent.DATA
+    content: mf.ManifestContent = mf.ManifestContent.DATA
     codec: str = "gzip"
     level: int | None = None
     stats: StatsForm | None = None
@@ -89,10 +81,10 @@ class ManifestFormat:
         return partition_type(self.spec, self.schema, *self.older_schemas)
 
 
-Entries = ManifestColumns | Iterable[ManifestEntry]
+Entries = ManifestColumns | Iterable[mf.ManifestEntry]
 
 
-def write_manifest(entries: Entries, form: ManifestFormat, location: str, write: Write) -> ManifestFile:
+def write_manifest(entries: Entries, form: ManifestFormat, location: str, write: Write) -> mf.ManifestFile:
     """One manifest with all the entries, whatever its size."""
     return write_manifests(entries, form, iter([location]), write, target_size=None)[0]
 
@@ -105,7 +97,7 @@ def write_manifests(
     *,
     target_size: int | None = DEFAULT_TARGET_SIZE,
     workers: int | None = None,
-) -> list[ManifestFile]:
+) -> list[mf.ManifestFile]:
     """As many manifests as the entries need at that size; names come from `locations`. No entries make no manifest.
 
     Several workers compress blocks side by side; None leaves their number to the machine.
@@ -139,7 +131,7 @@ def _prepared(columns: ManifestColumns, form: ManifestFormat) -> ManifestColumns
     if [field_id for field_id, _ in expected] != [field_id for field_id, _ in actual]:
         raise InvalidInputError(f"entries have partition fields {actual}; the spec has {expected}")
     check_entries(columns, form.version, form.content, form.snapshot_id)
-    is_ours = pc.not_equal(columns.column("status"), int(EntryStatus.EXISTING))
+    is_ours = pc.not_equal(columns.column("status"), int(mf.EntryStatus.EXISTING))
     own = pa.scalar(form.snapshot_id, pa.int64())
     columns = columns.with_columns(
         snapshot_id=pc.if_else(is_ours, own, columns.column("snapshot_id")),
@@ -154,7 +146,7 @@ def _prepared(columns: ManifestColumns, form: ManifestFormat) -> ManifestColumns
 def _stored(columns: ManifestColumns, form: ManifestFormat) -> ec.Stored:
     if form.stats_form is StatsForm.MAPS:
         return ec.Stored(True)
-    with_stats = {field_id for metric in Metric for field_id in columns.metrics.field_ids(metric)}
+    with_stats = {field_id for metric in mf.Metric for field_id in columns.metrics.field_ids(metric)}
     stats = content_stats_type(form.schema, with_stats)
     return ec.Stored(form.stats_form is StatsForm.BOTH, stats if stats.fields else None)
 
@@ -167,8 +159,8 @@ def _lookup(columns: ManifestColumns, stored: ec.Stored, form: ManifestFormat) -
         if name in columns.columns
     }
     lookup.update(columns.partition)
-    for metric in Metric:
-        if stored.maps or metric is Metric.COLUMN_SIZES:
+    for metric in mf.Metric:
+        if stored.maps or metric is mf.Metric.COLUMN_SIZES:
             lookup[ec.METRIC_IDS[metric]] = columns.metrics.as_map(metric)
     if stored.content_stats is not None:
         lookup.update(_stats_lookup(columns, stored.content_stats, form.schema))
@@ -243,7 +235,7 @@ class _Same:
 
 @lru_cache(maxsize=32)
 def _header(
-    version: int, same: _Same, spec: PartitionSpec, content: ManifestContent, struct: StructType
+    version: int, same: _Same, spec: PartitionSpec, content: mf.ManifestContent, struct: StructType
 ) -> tuple[JSON, dict[str, str]]:
     """The Avro schema of a manifest and the texts of its header, which are the same for most commits to a table."""
     metadata = ec.manifest_metadata(version, same.schema, spec, content, struct)
@@ -254,15 +246,15 @@ def _header(
     return avro.avro_record(struct.fields, ec.ENTRY_NAME), texts
 
 
-def _describe(columns: ManifestColumns, form: ManifestFormat, location: str, length: int) -> ManifestFile:
+def _describe(columns: ManifestColumns, form: ManifestFormat, location: str, length: int) -> mf.ManifestFile:
     has_numbers = allows(form.version, Feature.SEQUENCE_NUMBERS)
-    return ManifestFile(
+    return mf.ManifestFile(
         manifest_path=location,
         manifest_length=length,
         partition_spec_id=form.spec.spec_id,
         added_snapshot_id=form.snapshot_id,
         content=form.content,
-        sequence_number=UNASSIGNED_SEQUENCE_NUMBER if has_numbers else 0,
+        sequence_number=mf.UNASSIGNED_SEQUENCE_NUMBER if has_numbers else 0,
         min_sequence_number=min_sequence_number(columns) if has_numbers else 0,
         partitions=summarize_partitions(columns),
         **count_entries(columns),

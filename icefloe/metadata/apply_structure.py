@@ -3,26 +3,12 @@
 from collections.abc import Collection
 from dataclasses import replace
 
-from icefloe.errors import (
-    IncompatibleChangeError,
-    InvalidPartitionSpecError,
-    UnsupportedVersionError,
-)
+from icefloe import errors, partitioning as pt
 from icefloe.metadata.creation import INITIAL_SCHEMA_ID, INITIAL_SPEC_ID, checked_location
 from icefloe.metadata.locations import qualify
 from icefloe.metadata.snapshot import Snapshot
 from icefloe.metadata.table import OfSnapshot, TableMetadata
-from icefloe.partitioning import (
-    FIRST_ORDER_ID,
-    FIRST_PARTITION_FIELD_ID,
-    UNSORTED,
-    PartitionField,
-    PartitionSpec,
-    SortOrder,
-    check_order,
-    check_spec,
-    transforms as tr,
-)
+from icefloe.partitioning import transforms as tr
 from icefloe.schema import Schema, check_schema_for_version
 from icefloe.versions import Feature, allows, check_version
 
@@ -31,7 +17,7 @@ def upgrade(metadata: TableMetadata, version: int) -> TableMetadata:
     """The table in a newer format version (spec: Appendix E)."""
     check_version(version, "format version")
     if version < metadata.format_version:
-        raise UnsupportedVersionError(
+        raise errors.UnsupportedVersionError(
             f"a v{metadata.format_version} table cannot go back to v{version}; format versions only go up"
         )
     if version == metadata.format_version:
@@ -64,17 +50,19 @@ def set_current_schema(metadata: TableMetadata, schema_id: int) -> TableMetadata
 def remove_schemas(metadata: TableMetadata, schema_ids: Collection[int]) -> TableMetadata:
     """The table without these schemas."""
     if metadata.current_schema_id in schema_ids:
-        raise IncompatibleChangeError(f"schema {metadata.current_schema_id} is the current one and cannot be removed")
+        raise errors.IncompatibleChangeError(
+            f"schema {metadata.current_schema_id} is the current one and cannot be removed"
+        )
     remaining = tuple(schema for schema in metadata.schemas if schema.schema_id not in schema_ids)
     return metadata.changed(schemas=remaining)
 
 
-def add_spec(metadata: TableMetadata, spec: PartitionSpec) -> tuple[TableMetadata, int]:
+def add_spec(metadata: TableMetadata, spec: pt.PartitionSpec) -> tuple[TableMetadata, int]:
     """The table with the partition spec, and the spec's id there; equal fields are not added twice."""
     for known in metadata.partition_specs:
         if known.equivalent(spec):
             return metadata, known.spec_id
-    check_spec(spec, metadata.schema())
+    pt.check_spec(spec, metadata.schema())
     _check_field_ids(metadata, spec)
     new_id = max((known.spec_id for known in metadata.partition_specs), default=INITIAL_SPEC_ID - 1) + 1
     added = (*metadata.partition_specs, spec.with_id(new_id))
@@ -91,21 +79,21 @@ def set_default_spec(metadata: TableMetadata, spec_id: int) -> TableMetadata:
 def remove_specs(metadata: TableMetadata, spec_ids: Collection[int]) -> TableMetadata:
     """The table without these partition specs."""
     if metadata.default_spec_id in spec_ids:
-        raise IncompatibleChangeError(
+        raise errors.IncompatibleChangeError(
             f"partition spec {metadata.default_spec_id} is the default one and cannot be removed"
         )
     remaining = tuple(spec for spec in metadata.partition_specs if spec.spec_id not in spec_ids)
     return metadata.changed(partition_specs=remaining)
 
 
-def add_sort_order(metadata: TableMetadata, order: SortOrder) -> tuple[TableMetadata, int]:
+def add_sort_order(metadata: TableMetadata, order: pt.SortOrder) -> tuple[TableMetadata, int]:
     """The table with the sort order, and the order's id there; equal fields are not added twice."""
     for known in metadata.sort_orders:
         if known.same_order(order):
             return metadata, known.order_id
-    check_order(order, metadata.schema())
-    highest = max((known.order_id for known in metadata.sort_orders), default=FIRST_ORDER_ID - 1)
-    new_id = UNSORTED.order_id if order.is_unsorted else max(highest + 1, FIRST_ORDER_ID)
+    pt.check_order(order, metadata.schema())
+    highest = max((known.order_id for known in metadata.sort_orders), default=pt.FIRST_ORDER_ID - 1)
+    new_id = pt.UNSORTED.order_id if order.is_unsorted else max(highest + 1, pt.FIRST_ORDER_ID)
     return metadata.evolve(sort_orders=(*metadata.sort_orders, order.with_id(new_id))), new_id
 
 
@@ -115,28 +103,30 @@ def set_default_sort_order(metadata: TableMetadata, order_id: int) -> TableMetad
     return metadata.changed(default_sort_order_id=order_id)
 
 
-def _check_field_ids(metadata: TableMetadata, spec: PartitionSpec) -> None:
+def _check_field_ids(metadata: TableMetadata, spec: pt.PartitionSpec) -> None:
     ids = [field.field_id for field in spec.fields]
     if not allows(metadata.format_version, Feature.PARTITION_FIELD_IDS):
         # v1 readers number the fields of a spec themselves, so the ids must be what they will come to.
-        expected = list(range(FIRST_PARTITION_FIELD_ID, FIRST_PARTITION_FIELD_ID + len(ids)))
+        expected = list(range(pt.FIRST_PARTITION_FIELD_ID, pt.FIRST_PARTITION_FIELD_ID + len(ids)))
         if ids != expected:
-            raise InvalidPartitionSpecError(f"the partition field ids of a v1 table are {ids}; they must be {expected}")
+            raise errors.InvalidPartitionSpecError(
+                f"the partition field ids of a v1 table are {ids}; they must be {expected}"
+            )
         return
-    known: dict[int, list[PartitionField]] = {}
+    known: dict[int, list[pt.PartitionField]] = {}
     for other in metadata.partition_specs:
         for field in other.fields:
             known.setdefault(field.field_id, []).append(field)
     for field in spec.fields:
         namesakes = known.get(field.field_id, ())
         if namesakes and not any(_is_same_field(field, other) for other in namesakes):
-            raise InvalidPartitionSpecError(
+            raise errors.InvalidPartitionSpecError(
                 f"partition field id {field.field_id} of {field.name!r} belongs to {namesakes[0]}; a new field needs a new id,"
                 f" above {metadata.last_partition_id}"
             )
 
 
-def _is_same_field(one: PartitionField, other: PartitionField) -> bool:
+def _is_same_field(one: pt.PartitionField, other: pt.PartitionField) -> bool:
     """Whether the fields may share an id: the same values, or one of them is the void replacement of the other."""
     void = isinstance(one.transform, tr.VoidTransform) or isinstance(other.transform, tr.VoidTransform)
     return one.same_values(other) or (void and one.source_ids == other.source_ids)

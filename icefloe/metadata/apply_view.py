@@ -4,22 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Never
 
-from icefloe import properties as props
-from icefloe.errors import (
-    IncompatibleChangeError,
-    InvalidInputError,
-    InvalidMetadataError,
-    NoSuchObjectError,
-    UnsupportedVersionError,
-)
-from icefloe.metadata import updates as up
-from icefloe.metadata.view import (
-    VIEW_FORMAT_VERSION,
-    ViewMetadata,
-    ViewVersion,
-    ViewVersionLogEntry,
-    check_view_format_version,
-)
+from icefloe import errors, properties as props
+from icefloe.metadata import updates as up, view as views
 from icefloe.schema import Schema
 
 _NOT_SET = -1
@@ -30,16 +16,18 @@ _INITIAL_SCHEMA_ID = 0
 class _Applied:
     """A view in the middle of a commit, with what the commit added so far."""
 
-    view: ViewMetadata
+    view: views.ViewMetadata
     last_schema_id: int | None = None
     last_version_id: int | None = None
     added_version_ids: frozenset[int] = frozenset()
-    log_entry: ViewVersionLogEntry | None = None
+    log_entry: views.ViewVersionLogEntry | None = None
 
 
-def apply_view_all(base: ViewMetadata | None, updates: Sequence[up.ViewUpdate], now_ms: int) -> ViewMetadata:
+def apply_view_all(
+    base: views.ViewMetadata | None, updates: Sequence[up.ViewUpdate], now_ms: int
+) -> views.ViewMetadata:
     """The view after all updates of a commit; without a base they create it."""
-    nothing = ViewMetadata("", "", (), _NOT_SET, (), ())
+    nothing = views.ViewMetadata("", "", (), _NOT_SET, (), ())
     applied = _Applied(nothing if base is None else base)
     for update in updates:
         applied = _step(applied, update, now_ms)
@@ -66,14 +54,16 @@ def _step(applied: _Applied, update: up.ViewUpdate, now_ms: int) -> _Applied:
             return _set_current(applied, version_id, now_ms)
         case up.AssignUUIDUpdate(uuid):
             if view.view_uuid and view.view_uuid.lower() != uuid.lower():
-                raise IncompatibleChangeError(
+                raise errors.IncompatibleChangeError(
                     f"the view's UUID is {view.view_uuid}; it cannot become {uuid}, since it never changes"
                 )
             return applied if view.view_uuid else replace(applied, view=replace(view, view_uuid=uuid))
         case up.UpgradeFormatVersionUpdate(format_version):
             if format_version < view.format_version:
-                raise UnsupportedVersionError(f"a v{view.format_version} view cannot go back to v{format_version}")
-            check_view_format_version(format_version)
+                raise errors.UnsupportedVersionError(
+                    f"a v{view.format_version} view cannot go back to v{format_version}"
+                )
+            views.check_view_format_version(format_version)
             return applied
         case up.SetLocationUpdate(location):
             return applied if location == view.location else replace(applied, view=replace(view, location=location))
@@ -87,9 +77,9 @@ def _step(applied: _Applied, update: up.ViewUpdate, now_ms: int) -> _Applied:
             raise _foreign(update)
 
 
-def _foreign(update: Never) -> InvalidInputError:
+def _foreign(update: Never) -> errors.InvalidInputError:
     """For table updates from outside; the type checker proves that no view update ends here."""
-    return InvalidInputError(f"{type(update).__name__} is not a change of a view")
+    return errors.InvalidInputError(f"{type(update).__name__} is not a change of a view")
 
 
 def _with_properties(applied: _Applied, properties: dict[str, str]) -> _Applied:
@@ -98,7 +88,7 @@ def _with_properties(applied: _Applied, properties: dict[str, str]) -> _Applied:
     return replace(applied, view=replace(applied.view, properties=properties))
 
 
-def _add_schema(view: ViewMetadata, schema: Schema) -> tuple[ViewMetadata, int]:
+def _add_schema(view: views.ViewMetadata, schema: Schema) -> tuple[views.ViewMetadata, int]:
     for known in view.schemas:
         if known.same_columns(schema):
             return view, known.schema_id
@@ -106,17 +96,17 @@ def _add_schema(view: ViewMetadata, schema: Schema) -> tuple[ViewMetadata, int]:
     return replace(view, schemas=(*view.schemas, schema.with_id(new_id))), new_id
 
 
-def _add_version(applied: _Applied, version: ViewVersion) -> _Applied:
+def _add_version(applied: _Applied, version: views.ViewVersion) -> _Applied:
     view = applied.view
     if version.schema_id == up.LAST_ADDED:
         if applied.last_schema_id is None:
-            raise InvalidInputError("the schema added last is requested, but this commit adds no schema")
+            raise errors.InvalidInputError("the schema added last is requested, but this commit adds no schema")
         version = replace(version, schema_id=applied.last_schema_id)
     for known in view.versions:
         if known.behaves_like(version):
             return replace(applied, last_version_id=known.version_id)
     if version.schema_id not in {schema.schema_id for schema in view.schemas}:
-        raise NoSuchObjectError(
+        raise errors.NoSuchObjectError(
             f"view version {version.version_id} has the schema {version.schema_id}, which does not exist"
         )
     new_id = max((version.version_id, *(known.version_id + 1 for known in view.versions)))
@@ -132,7 +122,7 @@ def _set_current(applied: _Applied, version_id: int, now_ms: int) -> _Applied:
     view = applied.view
     if version_id == up.LAST_ADDED:
         if applied.last_version_id is None:
-            raise InvalidInputError("the view version added last is requested, but this commit adds none")
+            raise errors.InvalidInputError("the view version added last is requested, but this commit adds none")
         version_id = applied.last_version_id
     if version_id == view.current_version_id:
         return applied
@@ -141,11 +131,11 @@ def _set_current(applied: _Applied, version_id: int, now_ms: int) -> _Applied:
     return replace(
         applied,
         view=replace(view, current_version_id=version_id),
-        log_entry=ViewVersionLogEntry(version_id, changed_ms),
+        log_entry=views.ViewVersionLogEntry(version_id, changed_ms),
     )
 
 
-def _check_complete(view: ViewMetadata) -> None:
+def _check_complete(view: views.ViewMetadata) -> None:
     for what, is_present in (
         ("UUID", view.view_uuid),
         ("location", view.location),
@@ -153,18 +143,18 @@ def _check_complete(view: ViewMetadata) -> None:
         ("current version", view.current_version_id != _NOT_SET),
     ):
         if not is_present:
-            raise InvalidMetadataError(f"after the updates the v{VIEW_FORMAT_VERSION} view has no {what}")
+            raise errors.InvalidMetadataError(f"after the updates the v{views.VIEW_FORMAT_VERSION} view has no {what}")
 
 
-def _check_dialects_kept(before: ViewVersion, after: ViewVersion) -> None:
+def _check_dialects_kept(before: views.ViewVersion, after: views.ViewVersion) -> None:
     if lost := sorted(set(before.dialects) - set(after.dialects)):
-        raise IncompatibleChangeError(
+        raise errors.IncompatibleChangeError(
             f"the new view version has no query in {', '.join(lost)}, which the current one has;"
             f" set property {props.VIEW_DROP_DIALECT_ALLOWED.key!r} to true to allow that"
         )
 
 
-def _trimmed(view: ViewMetadata, added: frozenset[int]) -> ViewMetadata:
+def _trimmed(view: views.ViewMetadata, added: frozenset[int]) -> views.ViewMetadata:
     """The view with its newest versions only: as many as the property says, and never fewer than the commit added."""
     limit = max(props.VIEW_VERSION_HISTORY_SIZE.of(view.properties), len(added | {view.current_version_id}))
     if len(view.versions) <= limit:

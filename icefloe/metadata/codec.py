@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
+from icefloe import partitioning as pt
 from icefloe.errors import InvalidMetadataError
 from icefloe.metadata import wire_codec as wires
 from icefloe.metadata.check_codec import check_member, check_table
@@ -21,14 +22,7 @@ from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRef, branch
 from icefloe.metadata.snapshot import MetadataLogEntry, SnapshotLogEntry
 from icefloe.metadata.table import TableMetadata
 from icefloe.metadata.wire_codec import Int, Long, WireStruct, named, present
-from icefloe.partitioning import (
-    NO_PARTITION_FIELD_ID,
-    UNSORTED,
-    UNSORTED_ORDER_ID,
-    PartitionSpec,
-    SortOrder,
-    codec as structure,
-)
+from icefloe.partitioning import codec as structure
 from icefloe.schema import JSON, Schema, schema_from_json, schema_to_json
 from icefloe.versions import Feature, allows, check_version
 
@@ -239,7 +233,7 @@ def _schemas(wire: _MetadataWire, version: int) -> tuple[tuple[Schema, ...], int
     return schemas, current_id
 
 
-def _specs(wire: _MetadataWire, version: int) -> tuple[tuple[PartitionSpec, ...], int]:
+def _specs(wire: _MetadataWire, version: int) -> tuple[tuple[pt.PartitionSpec, ...], int]:
     single = wire.partition_spec
     if wire.partition_specs is None and single is not None and not allows(version, Feature.SCHEMA_LISTS_REQUIRED):
         return (named(f"{_WHAT}: `partition-spec`", structure.fields_from_json, single),), _INITIAL_SPEC_ID
@@ -247,20 +241,20 @@ def _specs(wire: _MetadataWire, version: int) -> tuple[tuple[PartitionSpec, ...]
     return specs, _need(wire.default_spec_id, "default-spec-id", version)
 
 
-def _last_partition_id(wire: _MetadataWire, specs: Iterable[PartitionSpec], version: int) -> int:
+def _last_partition_id(wire: _MetadataWire, specs: Iterable[pt.PartitionSpec], version: int) -> int:
     if wire.last_partition_id is None and not allows(version, Feature.SCHEMA_LISTS_REQUIRED):
-        return max((spec.last_field_id for spec in specs), default=NO_PARTITION_FIELD_ID)
+        return max((spec.last_field_id for spec in specs), default=pt.NO_PARTITION_FIELD_ID)
     return _need(wire.last_partition_id, "last-partition-id", version)
 
 
-def _orders(wire: _MetadataWire, version: int) -> tuple[tuple[SortOrder, ...], int]:
+def _orders(wire: _MetadataWire, version: int) -> tuple[tuple[pt.SortOrder, ...], int]:
     if wire.sort_orders is None and not allows(version, Feature.SCHEMA_LISTS_REQUIRED):
-        return (UNSORTED,), UNSORTED_ORDER_ID
+        return (pt.UNSORTED,), pt.UNSORTED_ORDER_ID
     orders = _each("sort-orders", structure.order_from_json, _need(wire.sort_orders, "sort-orders", version))
     default_id = _need(wire.default_sort_order_id, "default-sort-order-id", version)
     # Order 0 means unsorted whether it is listed or not (spec: Sorting).
-    if default_id == UNSORTED_ORDER_ID and UNSORTED not in orders:
-        orders = (*orders, UNSORTED)
+    if default_id == pt.UNSORTED_ORDER_ID and pt.UNSORTED not in orders:
+        orders = (*orders, pt.UNSORTED)
     return orders, default_id
 
 

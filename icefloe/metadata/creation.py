@@ -3,19 +3,10 @@
 import uuid as uuids
 from collections.abc import Mapping
 
-from icefloe import properties as props
+from icefloe import partitioning as pt, properties as props
 from icefloe.errors import InvalidLocationError
 from icefloe.metadata.locations import is_absolute, strip_trailing_slash
 from icefloe.metadata.table import TableMetadata
-from icefloe.partitioning import (
-    FIRST_ORDER_ID,
-    UNPARTITIONED,
-    UNSORTED,
-    PartitionSpec,
-    SortOrder,
-    rebind_order,
-    rebind_spec,
-)
 from icefloe.schema import Schema, assign_fresh_ids, check_schema_for_version
 from icefloe.versions import DEFAULT_VERSION, Feature, allows, check_version
 
@@ -25,8 +16,8 @@ INITIAL_SPEC_ID = 0
 
 def new_table_metadata(
     schema: Schema,
-    spec: PartitionSpec = UNPARTITIONED,
-    order: SortOrder = UNSORTED,
+    spec: pt.PartitionSpec = pt.UNPARTITIONED,
+    order: pt.SortOrder = pt.UNSORTED,
     location: str | None = None,
     properties: Mapping[str, str] | None = None,
     format_version: int = DEFAULT_VERSION,
@@ -40,8 +31,8 @@ def new_table_metadata(
     props.check_new_table_properties(settings, version)
     fresh = assign_fresh_ids(schema).with_id(INITIAL_SCHEMA_ID)
     check_schema_for_version(fresh, version)
-    first_spec = rebind_spec(spec, schema, fresh).with_id(INITIAL_SPEC_ID)
-    first_order = rebind_order(order, schema, fresh).with_id(FIRST_ORDER_ID)
+    first_spec = pt.rebind_spec(spec, schema, fresh).with_id(INITIAL_SPEC_ID)
+    first_order = pt.rebind_order(order, schema, fresh).with_id(pt.FIRST_ORDER_ID)
     return TableMetadata(
         format_version=version,
         table_uuid=str(uuid),

@@ -5,13 +5,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from icefloe.errors import (
-    IncompatibleChangeError,
-    InvalidInputError,
-    InvalidSchemaError,
-    InvalidTypeError,
-    NoSuchColumnError,
-)
+from icefloe import errors
 from icefloe.schema import types
 from icefloe.schema.arrow import schema_from_arrow
 from icefloe.schema.field_tree import ROOT, FieldTree, Path, is_name, show
@@ -100,7 +94,7 @@ class SchemaUpdate:
         field = types.NestedField(field_id, name, new_type, required, doc, default, default)
         check_defaults(field, show(path))
         if required and not self._allow_incompatible and not _fills_old_rows(field):
-            raise IncompatibleChangeError(
+            raise errors.IncompatibleChangeError(
                 f"cannot add the required column {show(path)!r} without a default for existing rows;"
                 " give one (v3 tables have them), or make the column optional"
             )
@@ -113,17 +107,21 @@ class SchemaUpdate:
         field = self._find(path, "delete")
         field_id = field.field_id
         if not self._tree.is_struct_field(field_id):
-            raise IncompatibleChangeError(f"cannot delete {show(path)!r}: it is part of a list or map")
+            raise errors.IncompatibleChangeError(f"cannot delete {show(path)!r}: it is part of a list or map")
         if field_id in self._added:
-            raise IncompatibleChangeError(f"cannot delete {show(path)!r}: this update adds it; leave that out instead")
+            raise errors.IncompatibleChangeError(
+                f"cannot delete {show(path)!r}: this update adds it; leave that out instead"
+            )
         inside = self._tree.subtree(field_id)
         if changed := inside & (self._touched | self._added):
             names = ", ".join(sorted(map(self._tree.name, changed)))
-            raise IncompatibleChangeError(f"cannot delete {show(path)!r}: this update also changes or adds {names}")
+            raise errors.IncompatibleChangeError(
+                f"cannot delete {show(path)!r}: this update also changes or adds {names}"
+            )
         for used, by in ((self._partition_sources, "partition spec"), (self._sort_sources, "sort order")):
             if taken := inside & used:
                 names = ", ".join(sorted(map(self._tree.name, taken)))
-                raise IncompatibleChangeError(f"cannot delete {show(path)!r}: the table's {by} uses {names}")
+                raise errors.IncompatibleChangeError(f"cannot delete {show(path)!r}: the table's {by} uses {names}")
         self._tree.remove(field_id)
         return self
 
@@ -131,7 +129,7 @@ class SchemaUpdate:
         """Rename a column within its struct; its id and position stay."""
         field = self._find_struct_field(path, "rename")
         if not is_name(new_name):
-            raise InvalidSchemaError(
+            raise errors.InvalidSchemaError(
                 f"cannot rename {show(path)!r} to {new_name!r}; a name is a string that is not empty"
             )
         return self._put(replace(field, name=new_name))
@@ -167,7 +165,7 @@ class SchemaUpdate:
             return self
         defaulted = field.field_id in self._added and _fills_old_rows(field)
         if not defaulted and not self._allow_incompatible:
-            raise IncompatibleChangeError(
+            raise errors.IncompatibleChangeError(
                 f"cannot make {show(path)!r} required: rows may hold null there; it takes allow_incompatible_changes"
             )
         return self._put(replace(field, required=True))
@@ -183,7 +181,7 @@ class SchemaUpdate:
         field = self._find_struct_field(path, "change the default of")
         default = self._coerce_default(default_value, field.field_type, path)
         if default is None and field.required and field.write_default is not None and not self._allow_incompatible:
-            raise IncompatibleChangeError(
+            raise errors.IncompatibleChangeError(
                 f"cannot take the default from the required column {show(path)!r}: writers may count on it;"
                 " it takes allow_incompatible_changes"
             )
@@ -259,11 +257,11 @@ class SchemaUpdate:
         if old == field_type:
             return
         if not can_promote(old, field_type, self._version):
-            raise IncompatibleChangeError(
+            raise errors.IncompatibleChangeError(
                 f"cannot change {show(path)!r} from {old} to {field_type}: that is no promotion in v{self._version} tables"
             )
         if isinstance(old, types.DateType) and field.field_id in self._type_bound_sources:
-            raise IncompatibleChangeError(
+            raise errors.IncompatibleChangeError(
                 f"cannot promote {show(path)!r} from {old} to {field_type}: a partition field made from it would change its values"
             )
         self._put(
@@ -279,9 +277,9 @@ class SchemaUpdate:
         field = self._find_struct_field(path, "move")
         other = self._find(other_path, "move a column beside")
         if field.field_id == other.field_id:
-            raise IncompatibleChangeError(f"cannot move {show(path)!r} beside itself")
+            raise errors.IncompatibleChangeError(f"cannot move {show(path)!r} beside itself")
         if self._tree.parent(field.field_id) != self._tree.parent(other.field_id):
-            raise IncompatibleChangeError(
+            raise errors.IncompatibleChangeError(
                 f"cannot move {show(path)!r} beside {show(other_path)!r}: they are not in the same struct"
             )
         self._tree.move(field.field_id, self._tree.position_without(field.field_id, other.field_id) + offset)
@@ -296,7 +294,7 @@ class SchemaUpdate:
                 if is_deleted
                 else f"columns are {', '.join(self._schema.column_names) or 'none'}"
             )
-            error = IncompatibleChangeError if is_deleted else NoSuchColumnError
+            error = errors.IncompatibleChangeError if is_deleted else errors.NoSuchColumnError
             raise error(
                 f"cannot {action} {show(path)!r}: " + (why if is_deleted else f"there is no such column; {why}")
             )
@@ -306,13 +304,17 @@ class SchemaUpdate:
     def _find_struct_field(self, path: Path, action: str) -> types.NestedField:
         field = self._find(path, action)
         if not self._tree.is_struct_field(field.field_id):
-            raise IncompatibleChangeError(f"cannot {action} {show(path)!r}: only the fields of structs may change so")
+            raise errors.IncompatibleChangeError(
+                f"cannot {action} {show(path)!r}: only the fields of structs may change so"
+            )
         return field
 
     def _check_changeable(self, field_id: int, action: str) -> None:
         """Keys of maps decide which entries are the same, so nothing about them may change."""
         if self._tree.is_in_map_key(field_id):
-            raise IncompatibleChangeError(f"cannot {action} {self._tree.name(field_id)!r}: map keys never change")
+            raise errors.IncompatibleChangeError(
+                f"cannot {action} {self._tree.name(field_id)!r}: map keys never change"
+            )
 
     def _put(self, field: types.NestedField) -> "SchemaUpdate":
         self._touched.add(field.field_id)
@@ -329,7 +331,7 @@ class SchemaUpdate:
         require(self._version, Feature.COLUMN_DEFAULTS, f"the default of column {show(path)!r}")
         try:
             return coerce(value, field_type)
-        except InvalidInputError as problem:
+        except errors.InvalidInputError as problem:
             raise type(problem)(f"the default of column {show(path)!r}: {problem}") from None
 
     def _identifier_ids(self, schema: Schema) -> list[int]:
@@ -338,12 +340,12 @@ class SchemaUpdate:
             columns = [(path, tree.find(path)) for path in self._identifier_paths]
             for path, field_id in columns:
                 if field_id is None:
-                    raise NoSuchColumnError(f"identifier field {show(path)!r} is not a column after the changes")
+                    raise errors.NoSuchColumnError(f"identifier field {show(path)!r} is not a column after the changes")
             return [field_id for _, field_id in columns if field_id is not None]
         for field_id in self._schema.identifier_field_ids:
             if field_id not in schema.fields_by_id:
                 name = self._schema.names_by_id[field_id]
-                raise IncompatibleChangeError(
+                raise errors.IncompatibleChangeError(
                     f"cannot delete the identifier field {name!r}, or what it is in; set other identifier fields as well"
                 )
         return list(self._schema.identifier_field_ids)
@@ -351,14 +353,16 @@ class SchemaUpdate:
 
 def _check_type(field_type: object, path: Path) -> None:
     if not isinstance(field_type, types.IcebergType):
-        raise InvalidTypeError(
+        raise errors.InvalidTypeError(
             f"the type of column {show(path)!r} is {field_type!r:.100}; it must be a type like LongType()"
         )
 
 
 def _check_doc(doc: object, path: Path) -> None:
     if doc is not None and not isinstance(doc, str):
-        raise InvalidSchemaError(f"the doc of column {show(path)!r} is {doc!r:.100}; it must be a string or None")
+        raise errors.InvalidSchemaError(
+            f"the doc of column {show(path)!r} is {doc!r:.100}; it must be a string or None"
+        )
 
 
 def _fills_old_rows(field: types.NestedField) -> bool:

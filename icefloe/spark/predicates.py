@@ -15,17 +15,7 @@ from py4j.protocol import Py4JError
 from icefloe import expressions as ex
 from icefloe.errors import IcefloeError
 from icefloe.schema import Value, coerce, parse_text, types
-from icefloe.spark.catalyst import (
-    Node,
-    NotUnderstood,
-    Range,
-    days_of,
-    function_type,
-    is_same,
-    range_filter,
-    source_range,
-    tree,
-)
+from icefloe.spark import catalyst
 
 T = TypeVar("T")
 Columns: TypeAlias = Mapping[str, types.NestedField]
@@ -66,13 +56,13 @@ _OPPOSITE = {
 }
 
 
-_NOT_USABLE = (NotUnderstood, IcefloeError, Py4JError, ValueError, TypeError, LookupError, ArithmeticError)
+_NOT_USABLE = (catalyst.NotUnderstood, IcefloeError, Py4JError, ValueError, TypeError, LookupError, ArithmeticError)
 """Errors from reading an unknown predicate, which is then ignored, since it only makes a query faster."""
 
 
 def table_filter(filters: Iterable[JavaObject], columns: Columns) -> ex.Expression:
     """A predicate that is true wherever all of these Catalyst filters are; `columns` are those of the relation, by name."""
-    trees = (_usable(partial(tree, expression), None) for expression in filters)
+    trees = (_usable(partial(catalyst.tree, expression), None) for expression in filters)
     nodes = [part for node in trees if node is not None for part in _conjuncts(node)]
     months: list[ex.Expression] = _usable(lambda: list(_months(nodes, columns)), [])
     return ex.conjunction(*(_or_true(node, columns, False) for node in nodes), *months)
@@ -85,7 +75,7 @@ def _usable(translate: Callable[[], T], otherwise: T) -> T:
         return otherwise
 
 
-def _conjuncts(node: Node) -> list[Node]:
+def _conjuncts(node: catalyst.Node) -> list[catalyst.Node]:
     pending, parts = [node], []
     while pending:
         node = pending.pop(0)
@@ -96,12 +86,12 @@ def _conjuncts(node: Node) -> list[Node]:
     return parts
 
 
-def _or_true(node: Node, columns: Columns, negated: bool) -> ex.Expression:
+def _or_true(node: catalyst.Node, columns: Columns, negated: bool) -> ex.Expression:
     unknown: ex.Expression = ex.AlwaysTrue()
     return _usable(partial(_truth, node, columns, negated), unknown)
 
 
-def _truth(node: Node, columns: Columns, negated: bool) -> ex.Expression:
+def _truth(node: catalyst.Node, columns: Columns, negated: bool) -> ex.Expression:
     """Where the node is true, or false if negated; more rows are allowed, fewer are not."""
     match node.name:
         case "And" | "Or" if (node.name == "And") is not negated:
@@ -123,23 +113,23 @@ def _truth(node: Node, columns: Columns, negated: bool) -> ex.Expression:
             field = _field(node.children[0], columns)
             literal = _literal(node.children[1], field.field_type)
             if literal is None or not isinstance(field.field_type, types.StringType):
-                raise NotUnderstood
+                raise catalyst.NotUnderstood
             return (ex.NotStartsWith if negated else ex.StartsWith)(ex.IdReference(field.field_id), literal)
         case "In" | "InSet":
             return _in(node, columns, negated)
         case _ if node.name in _MIRRORED:
             return _comparison(node, columns, negated)
         case _:
-            raise NotUnderstood
+            raise catalyst.NotUnderstood
 
 
-def _comparison(node: Node, columns: Columns, negated: bool) -> ex.Expression:
+def _comparison(node: catalyst.Node, columns: Columns, negated: bool) -> ex.Expression:
     left, right = node.children
     name = node.name
     if left.name == "Literal":
         left, right, name = right, left, _MIRRORED[name]
     if right.name != "Literal":
-        raise NotUnderstood
+        raise catalyst.NotUnderstood
     if left.name in _FUNCTIONS:
         return _function(_OPPOSITE[name] if negated else name, left, right, columns)
     field = _field(left, columns)
@@ -148,7 +138,7 @@ def _comparison(node: Node, columns: Columns, negated: bool) -> ex.Expression:
         if right.facts.get("value") is None:
             return (ex.NotNull if negated else ex.IsNull)(term)
         if negated:
-            raise NotUnderstood
+            raise catalyst.NotUnderstood
         name = "EqualTo"
     if right.facts.get("value") is None:
         return ex.AlwaysFalse()
@@ -157,7 +147,7 @@ def _comparison(node: Node, columns: Columns, negated: bool) -> ex.Expression:
     if literal is None:
         return _with_nan(name, term)
     if isinstance(field.field_type, types.UUIDType) and name not in ("EqualTo", "NotEqualTo"):
-        raise NotUnderstood
+        raise catalyst.NotUnderstood
     predicate = _PREDICATES[name](term, literal)
     if name == "NotEqualTo":
         return ex.conjunction(predicate, ex.NotNull(term))
@@ -178,31 +168,31 @@ def _with_nan(name: str, term: ex.IdReference) -> ex.Expression:
             return ex.NotNull(term)
 
 
-def _function(name: str, node: Node, literal: Node, columns: Columns) -> ex.Expression:
+def _function(name: str, node: catalyst.Node, literal: catalyst.Node, columns: Columns) -> ex.Expression:
     """A comparison of a function of time with a constant, as a range of the column that it is a function of."""
     if literal.facts.get("value") is None:
-        raise NotUnderstood
+        raise catalyst.NotUnderstood
     field_of = partial(_field, columns=columns)
-    constant = _literal(literal, function_type(node, field_of))
+    constant = _literal(literal, catalyst.function_type(node, field_of))
     if constant is None or not isinstance(constant.value, int):
-        raise NotUnderstood
+        raise catalyst.NotUnderstood
     at, after = constant.value, constant.value + 1
     results = {
-        "EqualTo": Range(at, after),
-        "EqualNullSafe": Range(at, after),
-        "LessThan": Range(None, at),
-        "LessThanOrEqual": Range(None, after),
-        "GreaterThan": Range(after, None),
-        "GreaterThanOrEqual": Range(at, None),
+        "EqualTo": catalyst.Range(at, after),
+        "EqualNullSafe": catalyst.Range(at, after),
+        "LessThan": catalyst.Range(None, at),
+        "LessThanOrEqual": catalyst.Range(None, after),
+        "GreaterThan": catalyst.Range(after, None),
+        "GreaterThanOrEqual": catalyst.Range(at, None),
     }
     if name not in results:
-        raise NotUnderstood
-    return range_filter(*source_range(node, results[name], field_of))
+        raise catalyst.NotUnderstood
+    return catalyst.range_filter(*catalyst.source_range(node, results[name], field_of))
 
 
-def _months(nodes: Sequence[Node], columns: Columns) -> Iterator[ex.Expression]:
+def _months(nodes: Sequence[catalyst.Node], columns: Columns) -> Iterator[ex.Expression]:
     """The months and days that equalities of parts of one date name together; a month alone is no range."""
-    parts: dict[str, list[tuple[Node, int]]] = {"Year": [], "Month": [], "DayOfMonth": []}
+    parts: dict[str, list[tuple[catalyst.Node, int]]] = {"Year": [], "Month": [], "DayOfMonth": []}
     for node in nodes:
         if node.name == "EqualTo" and node.children[0].name in parts and node.children[1].name == "Literal":
             value = node.children[1].facts.get("value")
@@ -211,16 +201,18 @@ def _months(nodes: Sequence[Node], columns: Columns) -> Iterator[ex.Expression]:
     field_of = partial(_field, columns=columns)
     for date, year in parts["Year"]:
         for other, month in parts["Month"]:
-            if not is_same(date, other) or not isinstance(function_type(date, field_of), types.DateType):
+            if not catalyst.is_same(date, other) or not isinstance(
+                catalyst.function_type(date, field_of), types.DateType
+            ):
                 continue
-            first = days_of(year, month)
-            days = [day for other, day in parts["DayOfMonth"] if is_same(date, other)]
-            ranges = [Range(first + day - 1, first + day) for day in days]
-            for days_named in ranges or [Range(first, days_of(year, month + 1))]:
-                yield range_filter(*source_range(date, days_named, field_of))
+            first = catalyst.days_of(year, month)
+            days = [day for other, day in parts["DayOfMonth"] if catalyst.is_same(date, other)]
+            ranges = [catalyst.Range(first + day - 1, first + day) for day in days]
+            for days_named in ranges or [catalyst.Range(first, catalyst.days_of(year, month + 1))]:
+                yield catalyst.range_filter(*catalyst.source_range(date, days_named, field_of))
 
 
-def _in(node: Node, columns: Columns, negated: bool) -> ex.Expression:
+def _in(node: catalyst.Node, columns: Columns, negated: bool) -> ex.Expression:
     if node.children[0].name in _FUNCTIONS and node.name == "In" and not negated:
         values = [
             child for child in node.children[1:] if child.name != "Literal" or child.facts.get("value") is not None
@@ -230,7 +222,7 @@ def _in(node: Node, columns: Columns, negated: bool) -> ex.Expression:
     term = ex.IdReference(field.field_id)
     if node.name == "In":
         if any(child.name != "Literal" for child in node.children[1:]):
-            raise NotUnderstood
+            raise catalyst.NotUnderstood
         values = [child for child in node.children[1:] if child.facts.get("value") is not None]
         has_null = len(values) < len(node.children) - 1
         literals = [_literal(value, field.field_type) for value in values]
@@ -246,14 +238,14 @@ def _in(node: Node, columns: Columns, negated: bool) -> ex.Expression:
     return predicate if len(plain) == len(literals) else ex.disjunction(predicate, ex.IsNaN(term))
 
 
-def _set(node: Node, field_type: types.IcebergType) -> tuple[list[ex.Literal | None], bool]:
+def _set(node: catalyst.Node, field_type: types.IcebergType) -> tuple[list[ex.Literal | None], bool]:
     """The values of an InSet, which its JSON leaves out, and whether null is among them."""
     values = node.real().hset()
     if values.size() > _MOST_VALUES:
-        raise NotUnderstood
+        raise catalyst.NotUnderstood
     texts = values.mkString("\0").split("\0")
     if len(texts) != values.size() or isinstance(field_type, types.BinaryType | types.FixedType):
-        raise NotUnderstood
+        raise catalyst.NotUnderstood
     has_null = bool(values.contains(None))
     if has_null:
         # Only one of them is no value: the text 'null' may be in the set, too.
@@ -261,19 +253,19 @@ def _set(node: Node, field_type: types.IcebergType) -> tuple[list[ex.Literal | N
     return [_value(text, field_type, partial(int, text)) for text in texts], has_null
 
 
-def _field(node: Node, columns: Columns) -> types.NestedField:
+def _field(node: catalyst.Node, columns: Columns) -> types.NestedField:
     """The column, or the field of a struct, that a node stands for."""
     field = _path(node, columns)
     if not isinstance(field.field_type, types.PrimitiveType):
-        raise NotUnderstood
+        raise catalyst.NotUnderstood
     return field
 
 
-def _path(node: Node, columns: Columns) -> types.NestedField:
+def _path(node: catalyst.Node, columns: Columns) -> types.NestedField:
     if node.name == "AttributeReference":
         column = columns.get(str(node.facts["name"]))
         if column is None:
-            raise NotUnderstood
+            raise catalyst.NotUnderstood
         return column
     if node.name == "GetStructField":
         around = _path(node.children[0], columns)
@@ -288,10 +280,10 @@ def _path(node: Node, columns: Columns) -> types.NestedField:
         column = _path(inner, columns)
         if isinstance(column.field_type, types.UUIDType):
             return column
-    raise NotUnderstood
+    raise catalyst.NotUnderstood
 
 
-def _shape(node: Node) -> Any:
+def _shape(node: catalyst.Node) -> Any:
     """Spark's type of a column or of a field, in its JSON; fields of structs have positions there, and not always names."""
     match node.name:
         case "AttributeReference":
@@ -301,29 +293,29 @@ def _shape(node: Node) -> Any:
         case "KnownNullable":
             return _shape(node.children[0])
         case _:
-            raise NotUnderstood
+            raise catalyst.NotUnderstood
 
 
-def _of_uuid(node: Node) -> Node | None:
+def _of_uuid(node: catalyst.Node) -> catalyst.Node | None:
     """The binary column whose bytes `user_side` shows as the text of a UUID, if the node is that text."""
     [joined] = node.children
     if joined.name != "Concat" or len(joined.children) != _UUID_TEXT_PARTS:
         return None
-    column: Node | None = None
+    column: catalyst.Node | None = None
     for part in joined.children[::2]:
         if part.name != "Hex" or part.children[0].name != "Substring":
             return None
         source = part.children[0].children[0]
-        if column is not None and not is_same(source, column):
+        if column is not None and not catalyst.is_same(source, column):
             return None
         column = source
     return column
 
 
-def _literal(node: Node, field_type: types.IcebergType) -> ex.Literal | None:
+def _literal(node: catalyst.Node, field_type: types.IcebergType) -> ex.Literal | None:
     """The constant of a node as one of the column's type; None is NaN."""
     if node.name != "Literal":
-        raise NotUnderstood
+        raise catalyst.NotUnderstood
     return _value(str(node.facts["value"]), field_type, lambda: node.real().value())
 
 
@@ -343,7 +335,7 @@ def _value(text: str, field_type: types.IcebergType, raw: Callable[[], Value]) -
         case types.UUIDType():
             value = UUID(text)
             if str(value) != text:
-                raise NotUnderstood
+                raise catalyst.NotUnderstood
             return ex.Literal(value, field_type)
         case types.BinaryType() | types.FixedType():
             return ex.Literal(coerce(bytes(raw()), field_type), field_type)
@@ -352,7 +344,7 @@ def _value(text: str, field_type: types.IcebergType, raw: Callable[[], Value]) -
         case types.PrimitiveType():
             return ex.Literal(parse_text(text, field_type), field_type)
         case _:
-            raise NotUnderstood
+            raise catalyst.NotUnderstood
 
 
 def _time(ticks: int, text: str, field_type: types.TimeType) -> ex.Literal:
@@ -360,5 +352,5 @@ def _time(ticks: int, text: str, field_type: types.TimeType) -> ex.Literal:
     if text == str(ticks):
         return ex.Literal(ticks, field_type)
     if ticks % 1000:
-        raise NotUnderstood
+        raise catalyst.NotUnderstood
     return ex.Literal(ticks // 1000, field_type)

@@ -22,31 +22,12 @@ from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.metadata import Snapshot
 from icefloe.rows import MERGE
 from icefloe.schema import NestedField, Schema
+from icefloe.spark import row_level, row_statements
 from icefloe.spark.column_names import Qualifier, bare_path, take_in_columns
 from icefloe.spark.distribution import distribution_of
 from icefloe.spark.gateway import col, lit, when, without_call_sites
 from icefloe.spark.row_filters import check_deterministic, check_deterministic_join, key_filter
-from icefloe.spark.row_level import (
-    LINEAGE,
-    FrameChange,
-    TargetTable,
-    are_few_positions,
-    fixed,
-    held_bytes,
-    is_small,
-    is_true,
-    persisted,
-)
 from icefloe.spark.row_positions import FILE, POS, Gathered, gathered
-from icefloe.spark.row_statements import (
-    Assignment,
-    aliased,
-    default_column,
-    exact_assignments,
-    new_values,
-    old_values,
-    with_old,
-)
 from icefloe.spark.shaping import frame_columns
 from icefloe.spark.spark_sessions import in_session, is_case_sensitive, static_session
 from icefloe.spark.store_assignment import check_left_out
@@ -77,7 +58,7 @@ class Clause:
 
     action: Action
     condition: Column | None = None
-    assignments: tuple[Assignment, ...] | None = None
+    assignments: tuple[row_statements.Assignment, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -95,7 +76,7 @@ class Merge:
 
 
 @without_call_sites()
-def merge_rows(target: TargetTable, source: DataFrame, merge: Merge) -> Snapshot | None:
+def merge_rows(target: row_level.TargetTable, source: DataFrame, merge: Merge) -> Snapshot | None:
     """Run a MERGE into a table in one commit; None if it changes nothing."""
 
     def run(tx: Transaction) -> Snapshot | None:
@@ -106,19 +87,19 @@ def merge_rows(target: TargetTable, source: DataFrame, merge: Merge) -> Snapshot
     return target.run(run)
 
 
-def _merged(change: FrameChange, source: DataFrame, merge: Merge) -> Snapshot | None:
+def _merged(change: row_level.FrameChange, source: DataFrame, merge: Merge) -> Snapshot | None:
     merge = _with_exact_names(merge, change)
     _check(merge, source, change.schema)
-    with fixed(source.withColumn(SOURCE, F.monotonically_increasing_id())) as held:
+    with row_level.fixed(source.withColumn(SOURCE, F.monotonically_increasing_id())) as held:
         static = replace(change, spark=static_session(change.spark))
         asked = _Merging(static, merge, in_session(held, static.spark))
         asked.check_left_out()
         asked.check_deterministic()
         read = asked.read_filter()
-        if held_bytes(held) is None:
+        if row_level.held_bytes(held) is None:
             # No key was asked for; the source is computed now, so that its size is known.
             asked.held.count()
-        merging = asked if is_small(held) else _Merging(change, merge, held)
+        merging = asked if row_level.is_small(held) else _Merging(change, merge, held)
         return _run(merging, read, change.spark)
 
 
@@ -137,7 +118,7 @@ def _columns_to_merge(merge: Merge, source: DataFrame) -> list[str]:
 class _Merging:
     """A merge under way: `held` are the numbered rows of the source, all of which `change` sends to all tasks if it can."""
 
-    change: FrameChange
+    change: row_level.FrameChange
     merge: Merge
     held: DataFrame
 
@@ -150,7 +131,7 @@ class _Merging:
         """The source with each column once more under a name of ours, under its alias."""
         copies = {f"{NEW}{index}": col(quoted_name(name)) for index, name in enumerate(_names(self.held))}
         rows = self.held.withColumns(copies)
-        return aliased(rows, self.merge.source_alias)
+        return row_statements.aliased(rows, self.merge.source_alias)
 
     @cached_property
     def blank(self) -> DataFrame:
@@ -188,7 +169,7 @@ class _Merging:
         return key_filter(self.joined, self.blank, self.source, self.schema)
 
     def target(self, rows: DataFrame) -> DataFrame:
-        return aliased(with_old(rows, self.change.columns), self.merge.target_alias)
+        return row_statements.aliased(row_statements.with_old(rows, self.change.columns), self.merge.target_alias)
 
     @property
     def target_clauses(self) -> tuple[Clause, ...]:
@@ -203,11 +184,11 @@ class _Merging:
     @property
     def row_ids(self) -> list[Column]:
         """The ids that updated rows keep."""
-        return [col(LINEAGE[0])] if self.updates and self.change.rule.has_lineage else []
+        return [col(row_level.LINEAGE[0])] if self.updates and self.change.rule.has_lineage else []
 
     def clause_of(self, clauses: Sequence[Clause], first: int = 0) -> Column:
         """The index of the first clause whose condition is true."""
-        tests = {index: is_true(clause.condition) for index, clause in enumerate(clauses, first)}
+        tests = {index: row_level.is_true(clause.condition) for index, clause in enumerate(clauses, first)}
         return _choice(tests, {index: lit(index) for index in tests}, lit(_NOTHING))
 
     def values(
@@ -217,18 +198,20 @@ class _Merging:
         updates = {index: clause for index, clause in enumerate(clauses, first) if clause.action is Action.UPDATE}
         assigned = [self._assignments(clause) for clause in updates.values()]
         are_stars = [clause.assignments is None for clause in updates.values()]
-        wider, new = new_values(rows, assigned, self.change.assigner(evolves=self.merge.evolves), are_stars)
-        old = old_values(self.schema)
+        wider, new = row_statements.new_values(
+            rows, assigned, self.change.assigner(evolves=self.merge.evolves), are_stars
+        )
+        old = row_statements.old_values(self.schema)
         tests = {index: action == index for index in updates}
         return wider, {
             name: _choice(tests, {index: row.get(name, old[name]) for index, row in zip(updates, new, strict=True)})
             for name in self.change.columns
         }
 
-    def _assignments(self, clause: Clause) -> tuple[Assignment, ...]:
+    def _assignments(self, clause: Clause) -> tuple[row_statements.Assignment, ...]:
         if clause.assignments is not None:
             return clause.assignments
-        return tuple(Assignment((name,), column) for name, column in self.star().items())
+        return tuple(row_statements.Assignment((name,), column) for name, column in self.star().items())
 
     def star(self) -> dict[str, Column]:
         """Each column of the table from the source's column of the same name, where there is one."""
@@ -241,13 +224,13 @@ class _Merging:
         clauses = self.merge.not_matched
         if not clauses:
             return None
-        rest = aliased(self.source.join(matched, SOURCE, "left_anti"), self.merge.source_alias)
+        rest = row_statements.aliased(self.source.join(matched, SOURCE, "left_anti"), self.merge.source_alias)
         rest = rest.withColumn(ACTION, self.clause_of(clauses)).filter(col(ACTION) != _NOTHING)
         # One choice for each column, and not a query for each clause: a row then falls to one of them, whatever they ask.
         rest, inserted = self._inserted(rest, clauses)
         columns = [self._insert(field, inserted).alias(field.name) for field in self.schema.fields]
         if self.change.rule.has_lineage:
-            columns += [lit(None).cast("bigint").alias(name) for name in LINEAGE]
+            columns += [lit(None).cast("bigint").alias(name) for name in row_level.LINEAGE]
         return rest.select(*columns)
 
     def _insert(self, field: NestedField, inserted: Sequence[Mapping[str, Column]]) -> Column:
@@ -256,7 +239,7 @@ class _Merging:
         if len(inserted) == len(values) == 1:
             return values[0]
         tests = {index: col(ACTION) == index for index in values}
-        default = default_column(write_default(field), field.field_type, mapping_of(self.change.spark))
+        default = row_statements.default_column(write_default(field), field.field_type, mapping_of(self.change.spark))
         return _choice(tests, values, default)
 
     def _inserted(self, rows: DataFrame, clauses: Sequence[Clause]) -> tuple[DataFrame, list[dict[str, Column]]]:
@@ -278,7 +261,7 @@ class _Merging:
 
 def _run(merging: _Merging, read: Expression, spark: SparkSession) -> Snapshot | None:
     change = merging.change
-    with persisted(_decided(merging, read, is_static=change.spark is not spark)) as decided:
+    with row_level.persisted(_decided(merging, read, is_static=change.spark is not spark)) as decided:
         matches = gathered(decided, col(ACTION) != _NOTHING)
         _check_cardinality(matches, merging.merge.matched)
         positions = matches.by_file()
@@ -301,7 +284,7 @@ class _Rows:
     def are_few(self) -> bool:
         """Whether what was decided is small enough to be sent to all tasks, as the source is."""
         change = self.merging.change
-        return change.spark is not self.spark and are_few_positions(change.spark, len(self.matches))
+        return change.spark is not self.spark and row_level.are_few_positions(change.spark, len(self.matches))
 
     def frame(self, replaced: Mapping[str, DeletionVector] | None = None) -> DataFrame | None:
         """The rows as they are to be; with those that stay of files that are replaced, where others change at these positions."""
@@ -314,7 +297,7 @@ class _Rows:
     def _inserts(self) -> DataFrame | None:
         matched = self.decided.select(SOURCE)
         rows = self.merging.inserts(F.broadcast(matched) if self.are_few else matched)
-        size = held_bytes(self.merging.held)
+        size = row_level.held_bytes(self.merging.held)
         if rows is None or size is None or not self.are_few:
             return rows
         return rows.coalesce(size // _HELD_PER_TASK + 1)
@@ -363,13 +346,13 @@ def _named(values: Mapping[str, Column], prefix: str | None = None) -> list[Colu
     ]
 
 
-def _updates(rows: DataFrame, clauses: Sequence[Clause], change: FrameChange) -> DataFrame | None:
+def _updates(rows: DataFrame, clauses: Sequence[Clause], change: row_level.FrameChange) -> DataFrame | None:
     updates = [index for index, clause in enumerate(clauses) if clause.action is Action.UPDATE]
     if not updates:
         return None
     columns = [col(quoted_name(name)) for name in change.columns]
     if change.rule.has_lineage:
-        columns += [col(LINEAGE[0]), lit(None).cast("bigint").alias(LINEAGE[1])]
+        columns += [col(row_level.LINEAGE[0]), lit(None).cast("bigint").alias(row_level.LINEAGE[1])]
     return rows.filter(col(ACTION).isin(updates)).select(*columns)
 
 
@@ -405,13 +388,15 @@ def _check_cardinality(matches: Gathered, clauses: Sequence[Clause]) -> None:
         )
 
 
-def _with_exact_names(merge: Merge, change: FrameChange) -> Merge:
+def _with_exact_names(merge: Merge, change: row_level.FrameChange) -> Merge:
     """The merge with the columns that it assigns as the table writes them."""
 
     def exact(clause: Clause) -> Clause:
         if clause.assignments is None:
             return clause
-        assignments = exact_assignments(clause.assignments, change.schema, change.spark, merge.target_alias)
+        assignments = row_statements.exact_assignments(
+            clause.assignments, change.schema, change.spark, merge.target_alias
+        )
         return replace(clause, assignments=assignments)
 
     matched, not_matched, by_source = (

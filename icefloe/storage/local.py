@@ -16,17 +16,8 @@ from uuid import uuid4
 import pyarrow as pa
 
 from icefloe.errors import LocationExistsError, LocationNotFoundError, NothingStoredError, StorageError
+from icefloe.storage import protocol
 from icefloe.storage.locations import Location, parse_location
-from icefloe.storage.protocol import (
-    DeleteFailure,
-    FileInfo,
-    Files,
-    OutputStream,
-    Tail,
-    check_length,
-    check_range,
-    short_read,
-)
 
 TEMPORARY = ".icefloe-"
 """How names of unfinished files start."""
@@ -38,25 +29,25 @@ _BUFFER = 1 << 20
 _SMALL_BUFFER = 4096
 
 
-class LocalFiles(Files):
+class LocalFiles(protocol.Files):
     """The files of the local disk."""
 
     def read(self, location: Location, limit: int) -> bytes:
         with _translating(location), _open(location) as file:
             size = os.fstat(file.fileno()).st_size
-            check_length(location, size, limit)
+            protocol.check_length(location, size, limit)
             return _range(location, file, 0, size)
 
     def read_ranges(self, location: Location, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         with _translating(location), _open(location) as file:
             return [_range(location, file, offset, length) for offset, length in ranges]
 
-    def read_tail(self, location: Location, length: int) -> Tail:
-        check_range(location, 0, length)
+    def read_tail(self, location: Location, length: int) -> protocol.Tail:
+        protocol.check_range(location, 0, length)
         with _translating(location), _open(location) as file:
             size = os.fstat(file.fileno()).st_size
             start = max(0, size - length)
-            return Tail(_range(location, file, start, size - start), size)
+            return protocol.Tail(_range(location, file, start, size - start), size)
 
     def write(self, location: Location, data: bytes) -> None:
         with LocalOutput(location, size=len(data)) as output:
@@ -73,16 +64,16 @@ class LocalFiles(Files):
         """Whether the system has hard links; a file system without them refuses on use."""
         return hasattr(os, "link")
 
-    def delete(self, locations: Iterable[Location]) -> Iterator[DeleteFailure]:
+    def delete(self, locations: Iterable[Location]) -> Iterator[protocol.DeleteFailure]:
         for location in locations:
             try:
                 os.unlink(location.path)
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
-                yield DeleteFailure(str(location), _translated(location, error))
+                yield protocol.DeleteFailure(str(location), _translated(location, error))
 
-    def list_prefix(self, location: Location) -> Iterator[FileInfo]:
+    def list_prefix(self, location: Location) -> Iterator[protocol.FileInfo]:
         """Every file beneath the folder; links to other folders are not followed."""
         folders = [location.path]
         while folders:
@@ -118,23 +109,23 @@ class LocalFiles(Files):
             if error.errno not in _NOT_REMOVED:
                 raise _translated(location, error) from error
 
-    def stat(self, location: Location) -> FileInfo:
+    def stat(self, location: Location) -> protocol.FileInfo:
         with _translating(location):
             status = os.stat(location.path)
         if not modes.S_ISREG(status.st_mode):
             raise LocationNotFoundError(str(location), "is not a file")
-        return FileInfo(str(location), status.st_size, status.st_mtime_ns // 1_000_000)
+        return protocol.FileInfo(str(location), status.st_size, status.st_mtime_ns // 1_000_000)
 
     def open_input(self, location: Location, size: int | None) -> pa.NativeFile:  # noqa: ARG002 - the system knows the size
         with _translating(location):
             _check_regular(location, os.stat(location.path))
             return pa.OSFile(location.path, "rb")
 
-    def open_output(self, location: Location) -> OutputStream:
+    def open_output(self, location: Location) -> protocol.OutputStream:
         return LocalOutput(location)
 
 
-class LocalOutput(OutputStream):
+class LocalOutput(protocol.OutputStream):
     """A local file that is being written under a temporary name; `size` is its final size, if known."""
 
     def __init__(self, location: Location, *, exclusive: bool = False, size: int | None = None) -> None:
@@ -236,26 +227,26 @@ def _check_regular(location: Location, status: os.stat_result) -> None:
 
 
 def _range(location: Location, file: io.FileIO, offset: int, length: int) -> bytes:
-    check_range(location, offset, length)
+    protocol.check_range(location, offset, length)
     # The length is also allocated in memory, so the file must be checked first.
     there = max(0, os.fstat(file.fileno()).st_size - offset)
     if length > there:
-        raise short_read(location, offset, length, there)
+        raise protocol.short_read(location, offset, length, there)
     data = os.pread(file.fileno(), length, offset) if length else b""
     while len(data) < length:
         more = os.pread(file.fileno(), length - len(data), offset + len(data))
         if not more:
-            raise short_read(location, offset, length, len(data))
+            raise protocol.short_read(location, offset, length, len(data))
         data += more
     return data
 
 
-def _listed(location: Location, entry: "os.DirEntry[str]") -> FileInfo | None:
+def _listed(location: Location, entry: "os.DirEntry[str]") -> protocol.FileInfo | None:
     try:
         status = entry.stat()
     except FileNotFoundError:
         return None
-    return FileInfo(f"{location.root}{entry.path}", status.st_size, status.st_mtime_ns // 1_000_000)
+    return protocol.FileInfo(f"{location.root}{entry.path}", status.st_size, status.st_mtime_ns // 1_000_000)
 
 
 def _make_folder(folder: str) -> None:

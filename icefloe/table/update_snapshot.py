@@ -5,22 +5,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Concatenate, ParamSpec
 
-from icefloe.commit import (
-    Append,
-    Change,
-    FilesInput,
-    FilterInput,
-    NamedInput,
-    Overwrite,
-    Planned,
-    ReplacePartitions,
-    RewriteFiles,
-    RewriteManifests,
-    RowDelta,
-    SnapshotChange,
-    SnapshotOperation,
-    Target,
-)
+from icefloe import commit
 from icefloe.manifests import ManifestContent, ManifestFile
 from icefloe.metadata import Snapshot, TableMetadata
 
@@ -28,7 +13,7 @@ P = ParamSpec("P")
 
 
 def _adds(
-    operation: Callable[Concatenate[TableMetadata, P], SnapshotOperation],
+    operation: Callable[Concatenate[TableMetadata, P], commit.SnapshotOperation],
 ) -> Callable[Concatenate["UpdateSnapshot", P], Snapshot | None]:
     """A method that takes what the operation takes, except for the metadata, and does it."""
 
@@ -49,33 +34,35 @@ class UpdateSnapshot:
     operation was planned on, with the isolation that it wants; see `Planned.on`.
     """
 
-    def __init__(self, metadata: TableMetadata, target: Target, submit: Callable[[Change], Snapshot | None]) -> None:
+    def __init__(
+        self, metadata: TableMetadata, target: commit.Target, submit: Callable[[commit.Change], Snapshot | None]
+    ) -> None:
         self.metadata = metadata
         self._target = target
         self._submit = submit
 
-    def add(self, operation: SnapshotOperation) -> Snapshot | None:
+    def add(self, operation: commit.SnapshotOperation) -> Snapshot | None:
         """Do any operation, on the branch of this door."""
-        return self._submit(SnapshotChange(operation, self._target))
+        return self._submit(commit.SnapshotChange(operation, self._target))
 
-    overwrite = _adds(Overwrite)
-    replace_partitions = _adds(ReplacePartitions)
-    rewrite_files = _adds(RewriteFiles)
-    row_delta = _adds(RowDelta)
+    overwrite = _adds(commit.Overwrite)
+    replace_partitions = _adds(commit.ReplacePartitions)
+    rewrite_files = _adds(commit.RewriteFiles)
+    row_delta = _adds(commit.RowDelta)
 
-    def fast_append(self, files: FilesInput, *, check_duplicates: bool = True) -> Snapshot | None:
+    def fast_append(self, files: commit.FilesInput, *, check_duplicates: bool = True) -> Snapshot | None:
         """Add data files by new manifests alone."""
-        return self.add(Append(self.metadata, files, check_duplicates=check_duplicates))
+        return self.add(commit.Append(self.metadata, files, check_duplicates=check_duplicates))
 
-    def merge_append(self, files: FilesInput, *, check_duplicates: bool = True) -> Snapshot | None:
+    def merge_append(self, files: commit.FilesInput, *, check_duplicates: bool = True) -> Snapshot | None:
         """Add data files, and merge small manifests when there are many."""
-        return self.add(Append(self.metadata, files, merge=True, check_duplicates=check_duplicates))
+        return self.add(commit.Append(self.metadata, files, merge=True, check_duplicates=check_duplicates))
 
-    def delete(self, row_filter: FilterInput, *, case_sensitive: bool = True) -> Snapshot | None:
+    def delete(self, row_filter: commit.FilterInput, *, case_sensitive: bool = True) -> Snapshot | None:
         """Remove all files of matching rows; a file with other rows, too, is an error."""
         return self.overwrite(None, row_filter=row_filter, case_sensitive=case_sensitive)
 
-    def delete_files(self, files: NamedInput, planned: Planned) -> Snapshot | None:
+    def delete_files(self, files: commit.NamedInput, planned: commit.Planned) -> Snapshot | None:
         """Remove these data files, which must all be in the table."""
         return self.overwrite(planned, remove=files)
 
@@ -85,4 +72,4 @@ class UpdateSnapshot:
         choose: Callable[[ManifestFile], bool] | None = None,
     ) -> Snapshot | None:
         """Write manifests anew, fewer and sorted by partition; no file comes or goes."""
-        return self.add(RewriteManifests(content, choose))
+        return self.add(commit.RewriteManifests(content, choose))

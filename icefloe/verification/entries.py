@@ -6,17 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe import manifests as mf
 from icefloe.errors import InvalidValueError
-from icefloe.manifests import (
-    EntryStatus,
-    ManifestColumns,
-    ManifestContent,
-    ManifestFile,
-    PartitionFieldSummary,
-    count_entries,
-    min_sequence_number,
-    summarize,
-)
 from icefloe.schema import IcebergType, NestedField, decode_bound, types
 from icefloe.verification.codes import Code
 from icefloe.verification.digest import FileKind, Mask, kinds_of
@@ -28,7 +19,12 @@ class EntryCheck:
     """One manifest, its entries, and the first of the snapshots that list it."""
 
     def __init__(
-        self, subject: Subject, manifest: ManifestFile, columns: ManifestColumns, snapshot_id: int, is_inline: bool
+        self,
+        subject: Subject,
+        manifest: mf.ManifestFile,
+        columns: mf.ManifestColumns,
+        snapshot_id: int,
+        is_inline: bool,
     ) -> None:
         self._subject = subject
         self._manifest = manifest
@@ -60,7 +56,7 @@ class EntryCheck:
     def _counts(self) -> None:
         wrong = [
             f"{name} is {recorded} and should be {count}"
-            for name, count in count_entries(self._columns).items()
+            for name, count in mf.count_entries(self._columns).items()
             if (recorded := getattr(self._manifest, name)) not in (None, count)
         ]
         if wrong:
@@ -80,12 +76,12 @@ class EntryCheck:
             if column is not None and not isinstance(field.field_type, types.UnknownType):
                 self._summary(field, summary, column.filter(live))
 
-    def _summary(self, field: NestedField, recorded: PartitionFieldSummary, values: pa.Array) -> None:
+    def _summary(self, field: NestedField, recorded: mf.PartitionFieldSummary, values: pa.Array) -> None:
         for problem in _summary_problems(field.field_type, recorded, values):
             self._say(Code.MANIFEST_SUMMARY, f"the summary of partition field {field.name!r} {problem}")
 
     def _sequence_numbers(self) -> None:
-        smallest = min_sequence_number(self._columns)
+        smallest = mf.min_sequence_number(self._columns)
         if 0 <= smallest < self._manifest.min_sequence_number:
             recorded = self._manifest.min_sequence_number
             message = f"its smallest sequence number is {smallest}, not {recorded} as its list says"
@@ -105,7 +101,7 @@ class EntryCheck:
             return
         owner = self._manifest.added_snapshot_id
         is_other = pc.not_equal(self._columns.column("snapshot_id"), owner)
-        is_changed = pc.not_equal(self._columns.column("status"), int(EntryStatus.EXISTING))
+        is_changed = pc.not_equal(self._columns.column("status"), int(mf.EntryStatus.EXISTING))
         message = f"it was added or deleted by another snapshot than {owner}, which wrote its manifest"
         self._each(Code.ENTRY_SNAPSHOT, _mask(pc.and_(is_other, is_changed)), message)
 
@@ -123,7 +119,7 @@ class EntryCheck:
 
     def _delete_fields(self) -> None:
         version, code = self._subject.metadata.format_version, Code.DELETE_FILE_FIELDS
-        if self._manifest.content is ManifestContent.DELETES and not allows(version, Feature.DELETE_FILES):
+        if self._manifest.content is mf.ManifestContent.DELETES and not allows(version, Feature.DELETE_FILES):
             self._say(code, f"it is a manifest of delete files; v{version} tables have none")
         columns = self._columns
         is_equality, is_vector = self._kinds == FileKind.EQUALITY_DELETES, self._kinds == FileKind.VECTOR
@@ -148,9 +144,9 @@ class EntryCheck:
         self._each(Code.OUTSIDE_LOCATION, is_outside, "it is outside of the table's locations")
 
 
-def _summary_problems(field_type: IcebergType, recorded: PartitionFieldSummary, values: pa.Array) -> Iterator[str]:
+def _summary_problems(field_type: IcebergType, recorded: mf.PartitionFieldSummary, values: pa.Array) -> Iterator[str]:
     """What is wrong with a summary of these partition values."""
-    actual = summarize(values, field_type)
+    actual = mf.summarize(values, field_type)
     if actual.contains_null and not recorded.contains_null:
         yield "says that there is no null, but there is"
     if actual.contains_nan and recorded.contains_nan is False:
@@ -172,7 +168,7 @@ def _summary_problems(field_type: IcebergType, recorded: PartitionFieldSummary, 
         yield "has bounds that exclude partitions of the manifest"
 
 
-def _are_between_signed(uuids: pa.Array, recorded: PartitionFieldSummary) -> bool:
+def _are_between_signed(uuids: pa.Array, recorded: mf.PartitionFieldSummary) -> bool:
     """Whether uuids are within bounds in the order of Java, which compares two signed halves; readers allow for it."""
     lower, upper = (_signed_halves(bytes(bound or b"")) for bound in (recorded.lower_bound, recorded.upper_bound))
     values = pc.unique(uuids.drop_null().cast(pa.binary(16))).to_pylist()

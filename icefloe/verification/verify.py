@@ -13,6 +13,7 @@ from icefloe.metadata import TableMetadata
 from icefloe.parallel import for_each, in_order
 from icefloe.planning import default_workers
 from icefloe.storage import Storage
+from icefloe.verification import subject as subjects
 from icefloe.verification.codes import Code, Level
 from icefloe.verification.digest import Digest, digest_of, is_in_sample, joined, recorded, wanted_of
 from icefloe.verification.document import check_document
@@ -21,14 +22,6 @@ from icefloe.verification.files import FileCheck, StoredFile, stored_files
 from icefloe.verification.progress import Listener, Stage, listener_or_bar
 from icefloe.verification.report import Figures, Findings, VerificationReport
 from icefloe.verification.snapshots import SnapshotCheck, check_added_again, check_ids_of_rows, check_row_ids
-from icefloe.verification.subject import (
-    ALL_SNAPSHOTS,
-    Subject,
-    check_level,
-    check_locations,
-    check_sample,
-    choose_snapshots,
-)
 
 _UNREADABLE = (Code.FILE_MISSING, Code.FILE_UNREADABLE)
 
@@ -43,7 +36,7 @@ def verify(
     *,
     snapshot_id: int | None = None,
     ref: str | None = None,
-    snapshots: str = ALL_SNAPSHOTS,
+    snapshots: str = subjects.ALL_SNAPSHOTS,
     level: Level | str = Level.FOOTERS,
     sample: float = 1.0,
     locations: Sequence[str] = (),
@@ -55,16 +48,16 @@ def verify(
     `sample` is the part of the files to look into at the levels `footers` and `data`; all of them are asked for. Files
     under `locations` are as good as those under the table's own.
     """
-    chosen, is_whole = choose_snapshots(metadata, snapshot_id, ref, snapshots)
-    subject = Subject(
+    chosen, is_whole = subjects.choose_snapshots(metadata, snapshot_id, ref, snapshots)
+    subject = subjects.Subject(
         metadata,
         metadata_location,
         storage,
         chosen,
         is_whole,
-        check_level(level),
-        check_sample(sample),
-        check_locations(locations),
+        subjects.check_level(level),
+        subjects.check_sample(sample),
+        subjects.check_locations(locations),
         default_workers() if workers is None else max(1, workers),
         Findings(MOST_FINDINGS),
         listener_or_bar(progress),
@@ -75,7 +68,7 @@ def verify(
 class _Run:
     """One check, stage by stage."""
 
-    def __init__(self, subject: Subject) -> None:
+    def __init__(self, subject: subjects.Subject) -> None:
         self._subject = subject
         self._numbers: dict[ManifestFile, int] = {}
         self._manifests: list[ManifestFile] = []

@@ -11,20 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from icefloe import schema as sc
 from icefloe.errors import InvalidValueError
 from icefloe.expressions import Expression, bound_references, might_match
 from icefloe.formats.array_metrics import encode_bounds
 from icefloe.formats.metrics import FULL, NO_METRICS, Metrics, MetricsMode
-from icefloe.schema import (
-    GeoPoint,
-    Schema,
-    Value,
-    coerce,
-    decode_bounds,
-    file_schema_from_arrow,
-    promote_value,
-    types,
-)
+from icefloe.schema import types
 
 Chunks = list[pq.ColumnChunkMetaData]
 
@@ -44,26 +36,26 @@ class _Leaf:
 
 def parquet_metrics(
     footer: pq.FileMetaData,
-    schema: Schema,
+    schema: sc.Schema,
     modes: Mapping[int, MetricsMode],
     seen: Metrics | None = None,
-    file_schema: Schema | None = None,
+    file_schema: sc.Schema | None = None,
 ) -> Metrics:
     """Metrics of the columns of `schema`, by the field ids in the file, or in `file_schema` when the file has none.
 
     `seen` are counts from the writer, who saw the values: a footer does not tell how many are NaN, nor how many shapes are null.
     """
-    file_schema = file_schema or file_schema_from_arrow(footer.schema.to_arrow_schema())
+    file_schema = file_schema or sc.file_schema_from_arrow(footer.schema.to_arrow_schema())
     return _metrics(footer, _groups(footer), schema, modes, seen or Metrics(footer.num_rows), file_schema)
 
 
 def row_group_filter(
-    predicate: Expression, schema: Schema
-) -> Callable[[pq.FileMetaData, Schema], npt.NDArray[np.bool_]]:
+    predicate: Expression, schema: sc.Schema
+) -> Callable[[pq.FileMetaData, sc.Schema], npt.NDArray[np.bool_]]:
     """A filter for `ParquetFileReader.batches` from a predicate that is bound to the table's schema."""
     modes = {column.field_id: FULL for column in bound_references(predicate)}
 
-    def choose(footer: pq.FileMetaData, file_schema: Schema) -> npt.NDArray[np.bool_]:
+    def choose(footer: pq.FileMetaData, file_schema: sc.Schema) -> npt.NDArray[np.bool_]:
         metrics = [
             _metrics(footer, [group], schema, modes, Metrics(group.num_rows), file_schema) for group in _groups(footer)
         ]
@@ -97,11 +89,11 @@ class _MetricsColumns:
 
     def lower_bounds(self, field_id: int, kind: types.IcebergType) -> pa.Array:
         bounds = [metrics.lower_bounds.get(field_id) for metrics in self._metrics]
-        return decode_bounds(pa.array(bounds, pa.binary()), kind)
+        return sc.decode_bounds(pa.array(bounds, pa.binary()), kind)
 
     def upper_bounds(self, field_id: int, kind: types.IcebergType) -> pa.Array:
         bounds = [metrics.upper_bounds.get(field_id) for metrics in self._metrics]
-        return decode_bounds(pa.array(bounds, pa.binary()), kind)
+        return sc.decode_bounds(pa.array(bounds, pa.binary()), kind)
 
 
 def _groups(footer: pq.FileMetaData) -> list[pq.RowGroupMetaData]:
@@ -111,10 +103,10 @@ def _groups(footer: pq.FileMetaData) -> list[pq.RowGroupMetaData]:
 def _metrics(
     footer: pq.FileMetaData,
     groups: list[pq.RowGroupMetaData],
-    schema: Schema,
+    schema: sc.Schema,
     modes: Mapping[int, MetricsMode],
     seen: Metrics,
-    file_schema: Schema,
+    file_schema: sc.Schema,
 ) -> Metrics:
     columns = _Columns(seen)
     for position, leaf in enumerate(_leaves(file_schema.fields, footer.schema.to_arrow_schema(), False)):
@@ -133,7 +125,7 @@ def _metrics(
     )
 
 
-def leaf_fields(file_schema: Schema, arrow_schema: pa.Schema) -> list[int]:
+def leaf_fields(file_schema: sc.Schema, arrow_schema: pa.Schema) -> list[int]:
     """The field id that each column of a Parquet file belongs to, in the order of the columns."""
     return [leaf.field.field_id for leaf in _leaves(file_schema.fields, arrow_schema, False)]
 
@@ -182,7 +174,7 @@ class _Columns:
         elif field_id in self.nulls:
             low, high = _range(chunks, leaf, self.nans.get(field_id, 0))
             if low is not None:
-                low, high = (promote_value(bound, leaf.field.field_type, kind) for bound in (low, high))
+                low, high = (sc.promote_value(bound, leaf.field.field_type, kind) for bound in (low, high))
         else:
             return
         lower, upper = encode_bounds(low, high, kind, mode)
@@ -196,7 +188,7 @@ def _counts_nulls(chunk: pq.ColumnChunkMetaData) -> bool:
     return bool(chunk.is_stats_set and chunk.statistics.has_null_count)
 
 
-def _range(chunks: Chunks, leaf: _Leaf, nans: int) -> tuple[Value | None, Value | None]:
+def _range(chunks: Chunks, leaf: _Leaf, nans: int) -> tuple[sc.Value | None, sc.Value | None]:
     """The smallest and largest value over all row groups, or nothing when one of them does not tell."""
     low = high = None
     for chunk in chunks:
@@ -225,7 +217,7 @@ def _value(raw: Any, leaf: _Leaf) -> Any:
         case types.StringType():
             return raw.decode()
         case types.UUIDType():
-            return coerce(bytes(raw), kind)
+            return sc.coerce(bytes(raw), kind)
         case types.BooleanType():
             return bool(raw)
         case types.BinaryType():
@@ -238,7 +230,9 @@ def _value(raw: Any, leaf: _Leaf) -> Any:
             return raw
 
 
-def _box(chunks: Chunks, kind: types.GeometryType | types.GeographyType) -> tuple[GeoPoint | None, GeoPoint | None]:
+def _box(
+    chunks: Chunks, kind: types.GeometryType | types.GeographyType
+) -> tuple[sc.GeoPoint | None, sc.GeoPoint | None]:
     """The corners over all row groups, or nothing where one has no box or one that crosses the antimeridian.
 
     Edges of a geography bulge beyond their ends, so only points have a box there.
@@ -253,14 +247,14 @@ def _box(chunks: Chunks, kind: types.GeometryType | types.GeographyType) -> tupl
     return (_corner(boxes, "min", min), _corner(boxes, "max", max)) if boxes else (None, None)
 
 
-def _corner(boxes: list[Any], end: str, choose: Callable[..., float]) -> GeoPoint:
+def _corner(boxes: list[Any], end: str, choose: Callable[..., float]) -> sc.GeoPoint:
     """One corner; z and m only when every box has them."""
     sides = {
         name: choose(getattr(box, name + end) for box in boxes)
         for name in "xyzm"
         if all(_has(box, name) for box in boxes)
     }
-    return GeoPoint(sides["x"], sides["y"], sides.get("z"), sides.get("m"))
+    return sc.GeoPoint(sides["x"], sides["y"], sides.get("z"), sides.get("m"))
 
 
 def _has(box: Any, name: str) -> bool:
