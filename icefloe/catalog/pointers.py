@@ -117,8 +117,8 @@ class PointerCatalog(Catalog):
 
     def __init__(self, name: str, properties: Mapping[str, str]) -> None:
         super().__init__(name, properties)
-        self._lost: dict[Identifier, list[str]] = {}
-        """Metadata files of lost races, until their table is read again and shows that it does not need them."""
+        self._lost: dict[Identifier, list[tuple[str | None, str]]] = {}
+        """Metadata files of lost races with the id of their table, until it is read again and shows that it needs none."""
 
     @property
     def views(self) -> Views:
@@ -181,7 +181,9 @@ class PointerCatalog(Catalog):
         lost = self._lost.pop(identifier, [])
         state = self._existing_table(identifier)
         needed = {state.metadata_location, *(entry.metadata_file for entry in state.metadata.metadata_log)}
-        if leftovers := [location for location in lost if location not in needed]:
+        # Another table may have the name by now: it says nothing about these files.
+        own = [location for table_uuid, location in lost if table_uuid == state.metadata.table_uuid]
+        if leftovers := [location for location in own if location not in needed]:
             delete_quietly(self._storage, leftovers, _NOT_COMMITTED)
         return state
 
@@ -212,7 +214,7 @@ class PointerCatalog(Catalog):
             delete_quietly(self._storage, [location], _NOT_COMMITTED)
             raise
         if not self._table_pointers.replace(identifier, expected, location, self._storage):
-            self._lost.setdefault(identifier, []).append(location)
+            self._lost.setdefault(identifier, []).append((changed.table_uuid, location))
             raise self._table_pointers.lost(identifier, expected)
         table_files.delete_superseded(self._storage, base, changed)
         return TableState(changed, location)
