@@ -17,6 +17,7 @@ from icefloe.commit.matching import FilterInput, RowFilter
 from icefloe.commit.named_files import LocatedFile, NamedFiles
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import Mask, PartitionSet, as_mask, first_path
+from icefloe.commit.reach import Replacement
 from icefloe.errors import InvalidInputError, InvalidPropertyError, ValidationError
 from icefloe.metadata import MAIN_BRANCH, Operation, Snapshot, TableMetadata
 from icefloe.storage import identity
@@ -203,8 +204,8 @@ class Since:
     def check_no_new_deletes_for(self, files: Sequence[mf.ManifestColumns], *, ignore_equality: bool = False) -> None:
         """No delete file came that may delete a row of these data files.
 
-        Vectors and position deletes of one file are recognized by its path, others by the partition. Equality deletes may
-        be ignored when the files are replaced by ones of an older sequence number, which they still reach.
+        Vectors and position deletes of one file are recognized by its path, others by the partition. Equality deletes are
+        ignored where `check_same_reach` looks at them.
         """
         if not files:
             return
@@ -219,6 +220,23 @@ class Since:
                 raise ValidationError(
                     f"delete file {first_path(deletes, concerned)!r} was added by another commit for a data file that this"
                     " commit removes; plan it anew"
+                )
+
+    def check_same_reach(
+        self, replaced: Sequence[mf.ManifestColumns], new: Sequence[mf.ManifestColumns], written: TableMetadata
+    ) -> None:
+        """No equality delete came that may delete other rows of the new files than of those that they replace.
+
+        The new files carry an older sequence number than such deletes, and were written for the table as `written` has it.
+        """
+        replacement = Replacement.of(replaced, new, written, self._parent.metadata)
+        for deletes in self._deletes(PartitionScope(PartitionSet.of([*replaced, *new]), self._parent.metadata)):
+            changed = _is_equality(deletes) & replacement.changes(deletes)
+            if changed.any():
+                raise ValidationError(
+                    f"equality delete file {first_path(deletes, changed)!r} was added by another commit, and would not delete"
+                    " the same rows once this commit has them in another spec or partition, or without its key columns;"
+                    " plan it anew"
                 )
 
     def check_no_new_unordered_deletes(self, files: Mapping[str, LocatedFile], *, by_updates: bool) -> None:

@@ -1,7 +1,8 @@
 """Rewrite: files are replaced by others with the same rows; compaction, sorting, another format, deletes applied.
 
 The rows before must be the rows after, as far as counts can tell. New data files carry the sequence number of the snapshot
-that they were read from, so that deletes that came since still reach their rows (spec: Sequence Numbers).
+that they were read from, so that deletes that came since still reach their rows (spec: Sequence Numbers). Rows that change
+their spec or partition escape equality deletes all the same, or come in reach of others: such deletes are a conflict.
 """
 
 from collections.abc import Iterable
@@ -43,6 +44,7 @@ class RewriteFiles:
         self._remove = NamedFiles.of(remove, metadata)
         self._remove_deletes = NamedDeletes.of(remove_deletes, metadata)
         self._planned = planned
+        self._written = metadata
         self._check_duplicates = check_duplicates
         self._data = new_files.group_files(add, metadata, ManifestContent.DATA)
         deletes = new_files.group_files(add_deletes, metadata, ManifestContent.DELETES)
@@ -67,9 +69,11 @@ class RewriteFiles:
         # With files of its own commit among the replaced ones, no one number can be right for all of them.
         reaches = number is not None and conflicts.settled(self._planned, parent.bench) == self._planned
         since.check_no_new_deletes_for(data.removed, ignore_equality=reaches)
+        added = new_files.fitted(parent.metadata, self._data)
+        if reaches:
+            since.check_same_reach(data.removed, [group.columns for group in added], self._written)
         deletes = self._remaining_deletes(parent, data)
         self._check_rows(parent, data)
-        added = new_files.fitted(parent.metadata, self._data)
         if self._check_duplicates:
             new_files.check_not_live(parent, added)
         self._check_vectors(parent, deletes)
