@@ -23,7 +23,8 @@ class Expire(Change):
     """Snapshots leave that are older than `older_than_ms` and that no ref keeps, and those that are named.
 
     Without a time, the table's own retention decides. `retain_last` is how many of each branch stay in any case. Snapshots
-    that no ref reaches, such as staged ones, stay until they are older than the time, too.
+    that no remaining branch reaches stay until they are older than the time, too: staged ones, those before the snapshot of a
+    tag, and those of a branch or tag that expires itself.
     """
 
     older_than_ms: int | None = None
@@ -56,7 +57,7 @@ class Expire(Change):
         if named and self.older_than_ms is None and self.retain_last is None:
             return (), named
         refs = md.expired_refs(metadata, now_ms, rules)
-        loose = md.unreferenced_snapshots(metadata)
+        loose = md.unreferenced_snapshots(metadata, now_ms, rules)
         by_age = [
             snapshot_id
             for snapshot_id in md.expired_snapshots(metadata, now_ms, rules)

@@ -52,8 +52,8 @@ class Maintenance:
             delete_files: whether files that nothing needs any more are deleted.
             clean_expired_metadata: also drop schemas and partition specs that no remaining snapshot needs.
 
-        Snapshots that a branch or tag keeps stay. Without any argument nothing happens yet: what is returned can be told
-        what to drop, and does it on `commit`, as in PyIceberg.
+        Snapshots that a branch or tag keeps stay, and so do younger ones that no branch leads to. Without any argument nothing
+        happens yet: what is returned can be told what to drop, and does it on `commit`, as in PyIceberg.
         """
         ids = tuple(snapshot_ids)
         if (

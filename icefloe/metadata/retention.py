@@ -37,7 +37,7 @@ def expired_snapshots(
 ) -> tuple[int, ...]:
     """Ids of the snapshots that no remaining ref keeps, in the table's order.
 
-    This is the spec's rule: snapshots that no ref reaches expire whatever their age. A caller that wants to keep young
+    This is the spec's rule: snapshots that no branch reaches expire whatever their age. A caller that wants to keep young
     ones among them (staged for a later publish, say) takes them from `unreferenced_snapshots`.
     """
     rules = defaults or retention_defaults(metadata.properties)
@@ -51,15 +51,22 @@ def expired_snapshots(
     return tuple(snapshot.snapshot_id for snapshot in metadata.snapshots if snapshot.snapshot_id not in retained)
 
 
-def unreferenced_snapshots(metadata: TableMetadata) -> frozenset[int]:
-    """Ids of the snapshots that are neither the head of a ref nor an ancestor of one."""
+def unreferenced_snapshots(
+    metadata: TableMetadata, now_ms: int, defaults: RetentionDefaults | None = None
+) -> frozenset[int]:
+    """Ids of the snapshots that no remaining branch has in its history, and that no remaining tag is at.
+
+    What came before the snapshot of a tag is among them: a tag keeps that one alone, and has no rules for others.
+    """
+    rules = defaults or retention_defaults(metadata.properties)
+    remaining = [ref for name, ref in metadata.refs.items() if not _ref_expired(metadata, name, ref, now_ms, rules)]
     reached: set[int] = set()
-    for ref in metadata.refs.values():
+    for ref in (ref for ref in remaining if ref.is_branch):
         for ancestor in metadata.ancestors(ref.snapshot_id):
             if ancestor.snapshot_id in reached:
                 break
             reached.add(ancestor.snapshot_id)
-    return frozenset(metadata.snapshots_by_id) - reached
+    return frozenset(metadata.snapshots_by_id) - reached - {ref.snapshot_id for ref in remaining}
 
 
 def _ref_expired(metadata: TableMetadata, name: str, ref: SnapshotRef, now_ms: int, rules: RetentionDefaults) -> bool:

@@ -248,6 +248,34 @@ def test_old_snapshots_expire_in_metadata_alone(version: int) -> None:
         tx.expire_snapshots(Expire())
 
 
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+@pytest.mark.parametrize("leading", ["tag", "expiring branch", "expiring tag"])
+def test_young_snapshots_stay_when_only_a_tag_or_an_expiring_ref_leads_to_them(version: int, leading: str) -> None:
+    table, _ = new_table(version)
+    table.update_snapshot().fast_append([data_file()])
+    table.manage_snapshots().create_branch("side").commit()
+    for _ in range(2):
+        table.update_snapshot(branch="side").fast_append([data_file()])
+    table.update_snapshot().fast_append([data_file()])
+    first, young, younger, last = table.snapshots()
+    if leading == "expiring branch":
+        table.manage_snapshots().set_retention("side", max_ref_age_ms=1).commit()
+    else:
+        age = 1 if leading == "expiring tag" else None
+        table.manage_snapshots().create_tag("t", younger.snapshot_id, age).remove_branch("side").commit()
+    with table.transaction() as tx:
+        tx.expire_snapshots(Expire(older_than_ms=young.timestamp_ms))
+    assert table.snapshots() == [young, younger, last]
+    assert set(table.refs()) == ({"main", "t"} if leading == "tag" else {"main"})
+    with table.transaction() as tx:
+        tx.expire_snapshots(Expire(older_than_ms=young.timestamp_ms + 1))
+    assert table.snapshots() == [younger, last]
+    with table.transaction() as tx:
+        tx.expire_snapshots(Expire(older_than_ms=last.timestamp_ms))
+    assert table.snapshots() == ([younger, last] if leading == "tag" else [last])
+    assert first not in table.snapshots()
+
+
 def test_a_type_is_not_promoted_under_a_partition_that_it_would_change() -> None:
     table, _ = new_table(3, BY_REGION)
     with pytest.raises(IncompatibleChangeError), table.update_schema() as update:

@@ -97,6 +97,30 @@ def test_branches_and_tags_keep_their_files(version: int, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)
+@pytest.mark.parametrize("leading", ["tag", "expiring branch"])
+def test_young_snapshots_that_no_branch_keeps_have_their_files(version: int, leading: str, tmp_path: Path) -> None:
+    table = new_table(tmp_path, version)
+    table.append(rows_of(1))
+    table.manage_snapshots().create_branch("side").commit()
+    young = table.append(rows_of(2), branch="side")
+    assert young is not None
+    table.overwrite(rows_of(3), branch="side")
+    if leading == "tag":
+        table.manage_snapshots().create_tag("t", table.refs()["side"].snapshot_id).remove_branch("side").commit()
+    else:
+        table.manage_snapshots().set_retention("side", max_ref_age_ms=1).commit()
+    table.append(rows_of(4))
+    table.maintenance.expire_snapshots(older_than=young.timestamp_ms)
+    assert "side" not in table.refs()
+    assert ids_in(table, snapshot_id=young.snapshot_id) == [1, 2]
+    assert drop_old_metadata_files(on_disk(table)) == drop_old_metadata_files(needed(table))
+    table.maintenance.expire_snapshots(older_than=FUTURE)
+    assert young.snapshot_id not in {each.snapshot_id for each in table.snapshots()}
+    assert ids_in(table) == [1, 4]
+    assert drop_old_metadata_files(on_disk(table)) == drop_old_metadata_files(needed(table))
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
 def test_named_snapshots_and_a_count_to_retain(version: int, tmp_path: Path) -> None:
     table = new_table(tmp_path, version)
     made = [table.append(rows_of(n)) for n in range(4)]

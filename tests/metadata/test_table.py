@@ -334,9 +334,13 @@ def test_main_never_expires() -> None:
 
 def test_snapshots_without_a_ref() -> None:
     metadata = chain(0, 50, 100, parents={3: 1})
-    assert unreferenced_snapshots(metadata) == {2}
+    assert unreferenced_snapshots(metadata, 100, RULES) == {2}
     assert expired_snapshots(metadata, 100, RULES) == (2,)
-    assert unreferenced_snapshots(metadata.evolve(refs={"a": tag(2), "b": branch(2)})) == {3}
+    assert unreferenced_snapshots(metadata.evolve(refs={"a": tag(2), "b": branch(2)}), 100, RULES) == {3}
+    assert unreferenced_snapshots(metadata.evolve(refs={"a": tag(2)}), 100, RULES) == {1, 3}
+    expiring = metadata.evolve(refs={**metadata.refs, "a": tag(2), "b": branch(2)})
+    assert unreferenced_snapshots(expiring, 1050, RULES) == set()
+    assert unreferenced_snapshots(expiring, 1051, RULES) == {2}
 
 
 def test_retention_is_a_property_of_the_table() -> None:
@@ -362,5 +366,5 @@ def test_what_is_retained(data: st.DataObject) -> None:
     for name, ref in metadata.refs.items():
         if name not in expired_refs(metadata, now_ms, RULES):
             assert ref.snapshot_id not in gone
-    assert unreferenced_snapshots(metadata) <= gone
+    assert unreferenced_snapshots(metadata, now_ms, RULES) <= gone
     assert MAIN_BRANCH not in expired_refs(metadata, now_ms, RULES)
