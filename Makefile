@@ -31,8 +31,8 @@ test: $(VENV)/.dev ## set up and pass all tests
 test-slow: $(VENV)/.dev ## the heavy tests, and a thousand examples for each property
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not deep" --hypothesis-profile=thorough
 
-coverage: $(VENV)/.dev ## all tests, and which lines and branches they reach; fails below the floor in pyproject.toml
-	$(BIN)/python -m pytest -q -n $(WORKERS) --cov --cov-report=term
+coverage: $(VENV)/.dev ## the tests without Spark, and which lines and branches they reach; fails below the floor in pyproject.toml
+	$(BIN)/python -m pytest -q -n $(WORKERS) --cov --cov-report=term --ignore=tests/spark --ignore=tests/peers --ignore=tests/test_bench.py
 
 test-deep: $(VENV)/.dev ## tens of thousands of random tables and predicates
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m deep
