@@ -51,6 +51,10 @@ class InstalledEngine(Engine, Protocol):
         """The schema that one of its own means."""
         ...
 
+    def maintenance(self, session: Any) -> Any:
+        """Its engine of maintenance (`icefloe.maintenance.MaintenanceEngine`), in that session or the active one."""
+        ...
+
 
 class ArrowEngine:
     """Arrow data, frames of other libraries, and streams of batches: all that is read and written in this process."""

@@ -20,6 +20,7 @@ from icefloe.schema import Schema, reserved, types
 from icefloe.spark.arrow_engine import arrow_frame, write_through_arrow
 from icefloe.spark.gateway import Gateway, is_at_least
 from icefloe.spark.inner_names import inner_columns
+from icefloe.spark.maintenance.engine import SparkMaintenance
 from icefloe.spark.native_read import ROW_INDEX, NativeScan
 from icefloe.spark.native_write import CODECS, write_natively
 from icefloe.spark.row_positions import gathered
@@ -103,6 +104,13 @@ class SparkEngine:
     def read_schema(self, schema: object) -> Schema:
         """The schema that a `StructType` means."""
         return schema_from_spark(schema)
+
+    def maintenance(self, session: SparkSession | None) -> SparkMaintenance:
+        """Maintenance as jobs of a session, or of the active one."""
+        active = session or SparkSession.getActiveSession()
+        if active is None:
+            raise StateError("no Spark session is active; pass one as engine=")
+        return SparkMaintenance(active)
 
 
 def read_scan(spark: SparkSession, scan: TableScan, name: str | None = None) -> DataFrame:

@@ -4,7 +4,7 @@ import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -24,7 +24,8 @@ class ParameterType(Enum):
     BOOLEAN = "boolean"
     TIMESTAMP = "timestamp"
     LONGS = "array<bigint>"
-    STRINGS = "map<string, string>"
+    STRINGS = "array<string>"
+    MAP = "map<string, string>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +60,8 @@ class ForeignTable:
 
 FindForeign = Callable[[Identifier], ForeignTable]
 """Finds a table outside of our catalogs by its name, or fails."""
-Rows = Iterable[tuple[object, ...]]
-"""The rows that a procedure returns."""
+Rows: TypeAlias = Iterable[tuple[object, ...]] | pa.Table
+"""The rows that a procedure returns: a few as tuples, many in columns."""
 
 
 def no_foreign(name: Identifier) -> ForeignTable:
@@ -72,12 +73,16 @@ def no_foreign(name: Identifier) -> ForeignTable:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call: the catalog that it is in, its arguments, and how tables outside of our catalogs are looked up."""
+    """One call: the catalog that it is in, its arguments, and how tables outside of our catalogs are looked up.
+
+    `engine` runs the heavy part of maintenance, such as the Spark session that the call came from; None is this process.
+    """
 
     catalog: Catalog
     arguments: Mapping[str, Any]
     namespace: tuple[str, ...] = ()
     find_foreign: FindForeign = no_foreign
+    engine: object | None = None
 
     def get(self, name: str) -> Any:
         """An argument, or None."""
@@ -105,8 +110,38 @@ class Procedure:
 
     def run(self, call: Call) -> pa.Table:
         """The rows of a call."""
-        rows = [dict(zip(self.output.names, row, strict=True)) for row in self.function(call)]
-        return pa.Table.from_pylist(rows, self.output)
+        rows = self.function(call)
+        if isinstance(rows, pa.Table):
+            return rows.cast(self.output)
+        return pa.Table.from_pylist([dict(zip(self.output.names, row, strict=True)) for row in rows], self.output)
+
+
+PROCEDURES: dict[str, Procedure] = {}
+"""All procedures by name; each module of procedures adds its own."""
+
+
+def procedure(
+    output: pa.Schema, *parameters: Parameter, about_table: bool = True
+) -> Callable[[Callable[[Call], Rows]], Callable[[Call], Rows]]:
+    """Registers a procedure under the name of its function; the first parameter is the table that it is about, if it is."""
+
+    def register(function: Callable[[Call], Rows]) -> Callable[[Call], Rows]:
+        name = function.__name__.removeprefix("_")
+        table = (Parameter("table", ParameterType.STRING, required=True),) if about_table else ()
+        PROCEDURES[name] = Procedure(name, (*table, *parameters), output, function)
+        return function
+
+    return register
+
+
+def longs(*names: str) -> pa.Schema:
+    """Result columns of type `bigint`."""
+    return pa.schema([pa.field(name, pa.int64()) for name in names])
+
+
+def integers(*names: str) -> pa.Schema:
+    """Result columns of type `int`."""
+    return pa.schema([pa.field(name, pa.int32()) for name in names])
 
 
 def bind(procedure: Procedure, positional: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
@@ -144,7 +179,9 @@ def _converted(value: Any, parameter: Parameter, procedure: str) -> Any:
             return _converted(_timestamp(value, parameter, procedure), parameter, procedure)
         case ParameterType.LONGS, list() | tuple() if all(isinstance(item, int) for item in value):
             return tuple(value)
-        case ParameterType.STRINGS, dict():
+        case ParameterType.STRINGS, list() | tuple() if all(isinstance(item, str) for item in value):
+            return tuple(value)
+        case ParameterType.MAP, dict():
             return {str(key): None if item is None else str(item) for key, item in value.items()}
         case _:
             raise InvalidInputError(

@@ -11,13 +11,23 @@ from icefloe.errors import InvalidInputError, NoSuchObjectError, NoSuchSnapshotE
 from icefloe.manifests import ManifestContent
 from icefloe.metadata import Snapshot, summary as totals
 from icefloe.sql.adding import add_files
-from icefloe.sql.calling import Call, FindForeign, Parameter, ParameterType as Type, Procedure, Rows, bind, no_foreign
+from icefloe.sql.calling import (
+    PROCEDURES,
+    Call,
+    FindForeign,
+    Parameter,
+    ParameterType as Type,
+    Rows,
+    bind,
+    integers,
+    longs,
+    no_foreign,
+    procedure,
+)
 from icefloe.table import ManageSnapshots, Table
 
 NAMESPACE = "system"
 """The namespace of a catalog that procedures are in."""
-
-PROCEDURES: dict[str, Procedure] = {}
 
 
 def call(
@@ -27,47 +37,33 @@ def call(
     named: Mapping[str, Any] | None = None,
     namespace: tuple[str, ...] = (),
     find_foreign: FindForeign = no_foreign,
+    engine: object | None = None,
 ) -> pa.Table:
     """Run a procedure in a catalog; a table's name without a namespace is looked up in the current one."""
-    procedure = PROCEDURES.get(name.lower())
-    if procedure is None:
+    chosen = PROCEDURES.get(name.lower())
+    if chosen is None:
         near, known = difflib.get_close_matches(name, PROCEDURES, 1), ", ".join(sorted(PROCEDURES))
         hint = f"did you mean {near[0]!r}?" if near else f"there are {known}"
         raise NoSuchObjectError(f"no procedure {name!r}; {hint}")
-    return procedure.run(Call(catalog, bind(procedure, positional, named or {}), namespace, find_foreign))
+    return chosen.run(Call(catalog, bind(chosen, positional, named or {}), namespace, find_foreign, engine))
 
 
-def _procedure(output: pa.Schema, *parameters: Parameter) -> Callable[[Callable[[Call], Rows]], None]:
-    """Registers a procedure under the name of its function; the first parameter of each is the table."""
-
-    def register(function: Callable[[Call], Rows]) -> None:
-        name = function.__name__.removeprefix("_")
-        table = Parameter("table", Type.STRING, required=True)
-        PROCEDURES[name] = Procedure(name, (table, *parameters), output, function)
-
-    return register
-
-
-def _longs(*names: str) -> pa.Schema:
-    return pa.schema([pa.field(name, pa.int64()) for name in names])
-
-
-_MOVED = _longs("previous_snapshot_id", "current_snapshot_id")
-_PICKED = _longs("source_snapshot_id", "current_snapshot_id")
+_MOVED = longs("previous_snapshot_id", "current_snapshot_id")
+_PICKED = longs("source_snapshot_id", "current_snapshot_id")
 _SNAPSHOT_ID = Parameter("snapshot_id", Type.LONG, required=True)
 
 
-@_procedure(_MOVED, _SNAPSHOT_ID)
+@procedure(_MOVED, _SNAPSHOT_ID)
 def _rollback_to_snapshot(call: Call) -> Rows:
     return _moved(call.table(), lambda snapshots: snapshots.rollback_to_snapshot(call.get("snapshot_id")))
 
 
-@_procedure(_MOVED, Parameter("timestamp", Type.TIMESTAMP, required=True))
+@procedure(_MOVED, Parameter("timestamp", Type.TIMESTAMP, required=True))
 def _rollback_to_timestamp(call: Call) -> Rows:
     return _moved(call.table(), lambda snapshots: snapshots.rollback_to_timestamp(call.get("timestamp")))
 
 
-@_procedure(_MOVED, Parameter("snapshot_id", Type.LONG), Parameter("ref", Type.STRING))
+@procedure(_MOVED, Parameter("snapshot_id", Type.LONG), Parameter("ref", Type.STRING))
 def _set_current_snapshot(call: Call) -> Rows:
     snapshot_id, ref = call.get("snapshot_id"), call.get("ref")
     if (snapshot_id is None) == (ref is None):
@@ -77,12 +73,12 @@ def _set_current_snapshot(call: Call) -> Rows:
     return _moved(table, lambda snapshots: snapshots.set_current_snapshot(chosen))
 
 
-@_procedure(_PICKED, _SNAPSHOT_ID)
+@procedure(_PICKED, _SNAPSHOT_ID)
 def _cherrypick_snapshot(call: Call) -> Rows:
     return _picked(call.table(), call.get("snapshot_id"))
 
 
-@_procedure(_PICKED, Parameter("wap_id", Type.STRING, required=True))
+@procedure(_PICKED, Parameter("wap_id", Type.STRING, required=True))
 def _publish_changes(call: Call) -> Rows:
     table, wap_id = call.table(), call.get("wap_id")
     ids = [snapshot.snapshot_id for snapshot in table.snapshots() if _summary(snapshot).get(totals.WAP_ID) == wap_id]
@@ -93,8 +89,8 @@ def _publish_changes(call: Call) -> Rows:
     return _picked(table, ids[0])
 
 
-@_procedure(
-    pa.schema([pa.field("branch_updated", pa.string()), *_longs("previous_ref", "updated_ref")]),
+@procedure(
+    pa.schema([pa.field("branch_updated", pa.string()), *longs("previous_ref", "updated_ref")]),
     Parameter("branch", Type.STRING, required=True),
     Parameter("to", Type.STRING, required=True),
 )
@@ -105,7 +101,7 @@ def _fast_forward(call: Call) -> Rows:
     return [(branch, None if before is None else before.snapshot_id, _head(table, branch))]
 
 
-@_procedure(_longs("snapshot_id", "timestamp"), Parameter("snapshot_id", Type.LONG))
+@procedure(longs("snapshot_id", "timestamp"), Parameter("snapshot_id", Type.LONG))
 def _ancestors_of(call: Call) -> Iterator[tuple[int, int]]:
     metadata = call.table().metadata
     start = metadata.current_snapshot_id if call.get("snapshot_id") is None else call.get("snapshot_id")
@@ -116,8 +112,8 @@ def _ancestors_of(call: Call) -> Iterator[tuple[int, int]]:
         yield snapshot.snapshot_id, snapshot.timestamp_ms
 
 
-@_procedure(
-    _longs("current_snapshot_id", "total_records_count", "total_data_files_count"),
+@procedure(
+    longs("current_snapshot_id", "total_records_count", "total_data_files_count"),
     Parameter("metadata_file", Type.STRING, required=True),
 )
 def _register_table(call: Call) -> Rows:
@@ -133,17 +129,17 @@ def _register_table(call: Call) -> Rows:
     return [(current.snapshot_id, *(None if count is None else int(count) for count in counts))]
 
 
-_procedure(
-    _longs("added_files_count", "changed_partition_count"),
+procedure(
+    longs("added_files_count", "changed_partition_count"),
     Parameter("source_table", Type.STRING, required=True),
-    Parameter("partition_filter", Type.STRINGS),
+    Parameter("partition_filter", Type.MAP),
     Parameter("check_duplicate_files", Type.BOOLEAN),
     Parameter("parallelism", Type.INTEGER),
 )(add_files)
 
 
-@_procedure(
-    _longs(
+@procedure(
+    longs(
         "deleted_data_files_count",
         "deleted_position_delete_files_count",
         "deleted_equality_delete_files_count",
@@ -170,8 +166,8 @@ def _expire_snapshots(call: Call) -> Rows:
     return [result.counts]
 
 
-@_procedure(
-    pa.schema([("rewritten_manifests_count", pa.int32()), ("added_manifests_count", pa.int32())]),
+@procedure(
+    integers("rewritten_manifests_count", "added_manifests_count"),
     Parameter("use_caching", Type.BOOLEAN),
     Parameter("spec_id", Type.INTEGER),
 )

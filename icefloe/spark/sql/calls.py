@@ -52,7 +52,9 @@ def _call(node: JavaObject, context: SqlContext) -> JavaObject | None:
         else:
             positional.append(value_of(expression, context, known[index] if index < len(known) else None))
     current = home[1] if home is not None and context.names.catalogs[home[0]] is catalog else ()
-    rows = call(catalog, procedure, positional, named, current, lambda source: _sparks_table(source, context))
+    rows = call(
+        catalog, procedure, positional, named, current, lambda source: _sparks_table(source, context), context.spark
+    )
     return plan_of(context.spark.createDataFrame(rows))
 
 

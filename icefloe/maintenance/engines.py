@@ -1,0 +1,39 @@
+"""What does the heavy part of maintenance: threads of this process, or an engine such as Spark, by the same decisions."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol, TypeVar
+
+from icefloe.data import default_workers
+from icefloe.errors import InvalidInputError
+from icefloe.parallel import in_order
+from icefloe.rows import engine_named
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class MaintenanceEngine(Protocol):
+    """Runs steps of maintenance that concern many files."""
+
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """The results of a function that can be sent elsewhere, such as one of a module, for each item, in any order."""
+        ...
+
+
+class Threads:
+    """This process, by several threads."""
+
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """The results in the order of the items."""
+        return in_order(function, items, default_workers(), "icefloe-maintenance")
+
+
+def engine_of(engine: object | None) -> MaintenanceEngine:
+    """The engine that a caller means: None is this process, `"spark"` the active Spark session, a session itself."""
+    if engine is None:
+        return Threads()
+    is_session = type(engine).__module__.partition(".")[0] == "pyspark"
+    if engine != "spark" and not is_session:
+        raise InvalidInputError(f"engine is {engine!r}; it must be None, 'spark' or a Spark session")
+    chosen: MaintenanceEngine = engine_named("spark").maintenance(engine if is_session else None)
+    return chosen

@@ -1,0 +1,1 @@
+"""Maintenance as jobs of Spark."""

@@ -1,0 +1,45 @@
+"""Maintenance as jobs of a Spark session, on classic Spark and on Spark Connect."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Generic
+
+import pyarrow as pa
+from pyspark import cloudpickle
+from pyspark.sql import SparkSession
+from pyspark.sql.types import BinaryType, StructType
+
+from icefloe.maintenance import Item, Result
+
+_SENT = StructType().add("item", BinaryType())
+_TASKS = 64
+"""Tasks of a job at most for items whose work nobody knows: enough to even out long ones on a small cluster."""
+
+
+@dataclass(frozen=True)
+class _Work(Generic[Item, Result]):
+    """What a task does: from pickled items to pickled results."""
+
+    function: Callable[[Item], Result]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for item in batch.column("item").to_pylist():
+                done = cloudpickle.dumps(self.function(cloudpickle.loads(item)))
+                yield pa.record_batch({"item": pa.array([done], pa.binary())})
+
+
+@dataclass(frozen=True)
+class SparkMaintenance:
+    """A session that runs maintenance."""
+
+    spark: SparkSession
+
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """The results in any order; few of them are here at a time."""
+        sent = [(cloudpickle.dumps(item),) for item in items]
+        if not sent:
+            return
+        frame = self.spark.createDataFrame(sent, _SENT).repartition(min(len(sent), _TASKS))
+        for row in frame.mapInArrow(_Work(function), _SENT).toLocalIterator():
+            yield cloudpickle.loads(bytes(row[0]))
