@@ -8,10 +8,10 @@ from icefloe import properties as props
 from icefloe.errors import InvalidInputError, InvalidLocationError
 from icefloe.metadata import Snapshot, TableMetadata, resolve_location, strip_trailing_slash
 from icefloe.planning import ManifestSource
+from icefloe.progress import Listener
 from icefloe.schema import NestedField, Schema
 from icefloe.storage import Storage, parse_location
 from icefloe.verification.codes import Level
-from icefloe.verification.progress import Listener
 from icefloe.verification.report import Findings
 
 ALL_SNAPSHOTS, SNAPSHOTS_OF_REFS = "all", "refs"

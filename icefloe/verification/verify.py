@@ -12,6 +12,7 @@ from icefloe.manifests import EVERYTHING, WITHOUT_METRICS, ManifestColumns, Mani
 from icefloe.metadata import TableMetadata
 from icefloe.parallel import for_each, in_order
 from icefloe.planning import default_workers
+from icefloe.progress import Listener, Stage, listener_or_bar
 from icefloe.storage import Storage
 from icefloe.verification import subject as subjects
 from icefloe.verification.codes import Code, Level
@@ -19,7 +20,6 @@ from icefloe.verification.digest import Digest, digest_of, is_in_sample, joined,
 from icefloe.verification.document import check_document
 from icefloe.verification.entries import EntryCheck
 from icefloe.verification.files import FileCheck, StoredFile, stored_files
-from icefloe.verification.progress import Listener, Stage, listener_or_bar
 from icefloe.verification.report import Figures, Findings, VerificationReport
 from icefloe.verification.snapshots import SnapshotCheck, check_added_again, check_ids_of_rows, check_row_ids
 

@@ -1,6 +1,5 @@
 """What a check says and to whom: reports as values and text, progress, and the choice of what is checked."""
 
-import io
 import pickle
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,6 @@ from icefloe.verification import (
     Finding,
     Level,
     Progress,
-    ProgressBar,
     Severity,
     VerificationReport,
     silent,
@@ -189,17 +187,6 @@ def test_progress_is_told_step_by_step(workers: int) -> None:
     for steps in by_stage.values():
         assert [each.done for each in steps] == list(range(1, len(steps) + 1))
         assert steps[-1].done == steps[-1].total
-
-
-def test_the_bar_is_one_line_for_a_stage() -> None:
-    stream = io.StringIO()
-    bar = ProgressBar(stream)
-    for done in range(1, 101):
-        bar(Progress("files", done, 100))
-    shown = stream.getvalue()
-    assert shown.endswith("[##############################] 100/100\n")
-    assert shown.count("\n") == 1
-    assert shown.count("\r") < 100
 
 
 def test_nobody_looks_so_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

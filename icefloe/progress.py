@@ -1,4 +1,4 @@
-"""How far a check is, told to whoever asks: a callable, or a line on a terminal."""
+"""How far long work is, told to whoever asks: a callable, or a line on a terminal once the work has taken a while."""
 
 import sys
 import threading
@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TextIO
 
+_SECONDS_BEFORE = 2.0
+"""Most work is done by then, and a line that comes and goes would only disturb."""
 _SECONDS_BETWEEN = 0.1
 _WIDTH = 30
 
@@ -29,17 +31,19 @@ def silent(_: Progress) -> None:
 
 
 class ProgressBar:
-    """One line that is written over and over, not too often."""
+    """One line that is written over and over, not too often, and for the first time after two seconds of work."""
 
-    def __init__(self, stream: TextIO | None = None) -> None:
+    def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = sys.stderr if stream is None else stream
-        self._last = 0.0
+        self._clock = clock
+        self._start = clock()
+        self._last = float("-inf")
         self._shown = 0
 
     def __call__(self, progress: Progress) -> None:
-        now = time.monotonic()
+        now = self._clock()
         is_end = progress.done >= progress.total
-        if not is_end and now - self._last < _SECONDS_BETWEEN:
+        if now - self._start < _SECONDS_BEFORE or (not is_end and now - self._last < _SECONDS_BETWEEN):
             return
         self._last = now
         filled = _WIDTH * progress.done // max(progress.total, 1)
