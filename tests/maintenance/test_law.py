@@ -1,0 +1,41 @@
+"""The one law of maintenance: rows, their ids and the numbers of their last updates are the same before and after."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from icefloe import Table
+from icefloe.versions import ALL_VERSIONS
+from tests.maintenance.histories import History, check_same_rows, new_table, rows_of_snapshots, steps
+
+FUTURE = 32_503_680_000_000
+Draw = Callable[[st.SearchStrategy[int]], int]
+
+
+def _expire(table: Table, draw: Draw) -> None:
+    table.maintenance.expire_snapshots(older_than=FUTURE, retain_last=draw(st.integers(1, 4)))
+
+
+PROCEDURES: dict[str, Callable[[Table, Draw], None]] = {"expire snapshots": _expire}
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_maintenance_changes_no_row(
+    version: int, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    history = History(new_table(tmp_path_factory.mktemp("law"), version))
+    history.step("append", 0)
+    for name, number in data.draw(steps()):
+        history.step(name, number)
+    for name in data.draw(st.lists(st.sampled_from(sorted(PROCEDURES)), min_size=1, max_size=4)):
+        before = rows_of_snapshots(history.table)
+        try:
+            PROCEDURES[name](history.table, data.draw)
+            check_same_rows(before, history.table)
+        except Exception as error:
+            error.add_note(f"{name} after {history.steps}")
+            raise
+        history.step(*data.draw(steps(max_size=1, min_size=1))[0])
