@@ -104,14 +104,16 @@ class Property(Generic[Value]):
         return self.read(properties, self.key, self.default)
 
 
-def _from(at_least: int, at_most: int = MAX_INT) -> Callable[[Properties, str, int], int]:
+def whole_number(at_least: int, at_most: int = MAX_INT) -> Callable[[Properties, str, int], int]:
+    """How a whole number in a range is read."""
     return lambda properties, key, default: _integer(properties, key, default, at_least, at_most)
 
 
-_count, _positive, _positive_long = _from(0), _from(1), _from(1, MAX_LONG)
+_count, _positive, _positive_long = whole_number(0), whole_number(1), whole_number(1, MAX_LONG)
 
 
-def _word(*choices: str) -> Callable[[Properties, str, str], str]:
+def one_of(*choices: str) -> Callable[[Properties, str, str], str]:
+    """How one of a few words is read."""
     return lambda properties, key, default: property_as_choice(properties, key, default, choices)
 
 
@@ -147,7 +149,7 @@ MANIFEST_TARGET_SIZE_BYTES = Property("commit.manifest.target-size-bytes", 8 * M
 MANIFEST_MIN_COUNT_TO_MERGE = Property("commit.manifest.min-count-to-merge", 100, _count)
 MANIFEST_MERGE_ENABLED = Property("commit.manifest-merge.enabled", True, property_as_bool)
 
-WRITE_FORMAT = Property("write.format.default", "parquet", _word(*_FILE_FORMATS))
+WRITE_FORMAT = Property("write.format.default", "parquet", one_of(*_FILE_FORMATS))
 WRITE_DELETE_FORMAT = Property("write.delete.format.default", None, _optional_word(*_FILE_FORMATS))
 WRITE_TARGET_FILE_SIZE_BYTES = Property("write.target-file-size-bytes", 512 * MIB, _positive_long)
 WRITE_DELETE_TARGET_FILE_SIZE_BYTES = Property("write.delete.target-file-size-bytes", 64 * MIB, _positive_long)
@@ -169,7 +171,7 @@ MANIFEST_COMPRESSION_LEVEL = Property("write.manifest.compression-level", None, 
 ORC_COMPRESSION = Property("write.orc.compression-codec", "zlib", _text)
 ORC_STRIPE_SIZE_BYTES = Property("write.orc.stripe-size-bytes", 64 * MIB, _positive_long)
 
-METADATA_COMPRESSION = Property("write.metadata.compression-codec", "none", _word("none", "gzip"))
+METADATA_COMPRESSION = Property("write.metadata.compression-codec", "none", one_of("none", "gzip"))
 METADATA_PREVIOUS_VERSIONS_MAX = Property("write.metadata.previous-versions-max", 100, property_as_int)
 METADATA_DELETE_AFTER_COMMIT = Property("write.metadata.delete-after-commit.enabled", False, property_as_bool)
 METADATA_PATH = Property("write.metadata.path", None, _optional_text)
@@ -184,13 +186,13 @@ METRICS_COLUMN_PREFIX = "write.metadata.metrics.column."
 METRICS_MAX_INFERRED_COLUMNS = Property("write.metadata.metrics.max-inferred-column-defaults", 100, _count)
 PARTITION_SUMMARY_LIMIT = Property("write.summary.partition-limit", 0, _count)
 
-DELETE_GRANULARITY = Property("write.delete.granularity", "partition", _word("partition", "file"))
-DELETE_MODE = Property("write.delete.mode", "copy-on-write", _word(*_MODES))
-UPDATE_MODE = Property("write.update.mode", "copy-on-write", _word(*_MODES))
-MERGE_MODE = Property("write.merge.mode", "copy-on-write", _word(*_MODES))
-DELETE_ISOLATION_LEVEL = Property("write.delete.isolation-level", "serializable", _word(*_ISOLATION))
-UPDATE_ISOLATION_LEVEL = Property("write.update.isolation-level", "serializable", _word(*_ISOLATION))
-MERGE_ISOLATION_LEVEL = Property("write.merge.isolation-level", "serializable", _word(*_ISOLATION))
+DELETE_GRANULARITY = Property("write.delete.granularity", "partition", one_of("partition", "file"))
+DELETE_MODE = Property("write.delete.mode", "copy-on-write", one_of(*_MODES))
+UPDATE_MODE = Property("write.update.mode", "copy-on-write", one_of(*_MODES))
+MERGE_MODE = Property("write.merge.mode", "copy-on-write", one_of(*_MODES))
+DELETE_ISOLATION_LEVEL = Property("write.delete.isolation-level", "serializable", one_of(*_ISOLATION))
+UPDATE_ISOLATION_LEVEL = Property("write.update.isolation-level", "serializable", one_of(*_ISOLATION))
+MERGE_ISOLATION_LEVEL = Property("write.merge.isolation-level", "serializable", one_of(*_ISOLATION))
 DISTRIBUTION_MODE = Property("write.distribution-mode", None, _optional_word(*_DISTRIBUTION))
 DELETE_DISTRIBUTION_MODE = Property("write.delete.distribution-mode", None, _optional_word(*_DISTRIBUTION))
 UPDATE_DISTRIBUTION_MODE = Property("write.update.distribution-mode", None, _optional_word(*_DISTRIBUTION))
@@ -214,8 +216,8 @@ SPLIT_SIZE = Property("read.split.target-size", 128 * MIB, _positive_long)
 SPLIT_METADATA_SIZE = Property("read.split.metadata-target-size", 32 * MIB, _positive_long)
 SPLIT_LOOKBACK = Property("read.split.planning-lookback", 10, _positive)
 SPLIT_OPEN_FILE_COST = Property("read.split.open-file-cost", 4 * MIB, property_as_long)
-DATA_PLANNING_MODE = Property("read.data-planning-mode", "auto", _word(*_PLANNING))
-DELETE_PLANNING_MODE = Property("read.delete-planning-mode", "auto", _word(*_PLANNING))
+DATA_PLANNING_MODE = Property("read.data-planning-mode", "auto", one_of(*_PLANNING))
+DELETE_PLANNING_MODE = Property("read.delete-planning-mode", "auto", one_of(*_PLANNING))
 
 NAME_MAPPING = Property("schema.name-mapping.default", None, _optional_text)
 ENCRYPTION_KEY_ID = Property("encryption.key-id", None, _optional_text)

@@ -6,6 +6,7 @@ What was written in one attempt is used again in the next, as long as the table'
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,7 @@ from icefloe.commit.partitions import Mask, PartitionSet, as_mask, by_partition_
 from icefloe.errors import InvalidPropertyError
 from icefloe.metadata import TableMetadata
 from icefloe.partitioning import PartitionSpec, partition_type
-from icefloe.planning import differing_types
+from icefloe.planning import differing_types, pack_from_end
 from icefloe.schema import Schema
 
 
@@ -182,7 +183,8 @@ def merge_manifests(parent: Parent, new: Sequence[mf.ManifestFile], *rest: NewMa
         groups.setdefault((manifest.content, -manifest.partition_spec_id), []).append(manifest)
     merged: list[mf.ManifestFile] = []
     for _, members in sorted(groups.items(), key=lambda item: item[0]):
-        for packed in _bins(members, props.MANIFEST_TARGET_SIZE_BYTES.of(parent.metadata.properties)):
+        target = props.MANIFEST_TARGET_SIZE_BYTES.of(parent.metadata.properties)
+        for packed in pack_from_end(members, attrgetter("manifest_length"), target):
             if not _is_worth_it(parent, members, packed):
                 merged += packed
                 continue
@@ -198,19 +200,6 @@ def _is_worth_it(parent: Parent, members: list[mf.ManifestFile], packed: list[mf
     # The first manifest is the newest one. Its bin grows with every commit and is merged only when it is large enough.
     is_newest = packed[0] is members[0]
     return not is_newest or len(packed) >= props.MANIFEST_MIN_COUNT_TO_MERGE.of(parent.metadata.properties)
-
-
-def _bins(manifests: list[mf.ManifestFile], target: int) -> list[list[mf.ManifestFile]]:
-    """Runs of manifests that fit into the target size, packed from the end, so that the first run is what is left over."""
-    bins: list[list[mf.ManifestFile]] = []
-    size = 0
-    for manifest in reversed(manifests):
-        if not bins or size + manifest.manifest_length > target:
-            bins.append([])
-            size = 0
-        bins[-1].insert(0, manifest)
-        size += manifest.manifest_length
-    return bins[::-1]
 
 
 def _merge(parent: Parent, manifests: list[mf.ManifestFile]) -> tuple[mf.ManifestFile, ...]:

@@ -4,6 +4,7 @@ from icefloe.planning.batches import ScanBatch
 from icefloe.planning.delete_files import WANTED_OF_DELETES
 from icefloe.planning.incremental import ChangelogScan, ChangelogScanTask, ChangeType, IncrementalAppendScan
 from icefloe.planning.options import PRUNING_SWITCHES, default_workers, scan_options
+from icefloe.planning.packing import pack, pack_from_end
 from icefloe.planning.partitions import Numbers, group_partitions
 from icefloe.planning.plan import Plan
 from icefloe.planning.pruning import sequence_numbers

@@ -6,12 +6,12 @@ Work of even size comes of them by splits at the offsets that the writer of a fi
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from operator import attrgetter
 from typing import Protocol, TypedDict, Unpack
 
 from icefloe.expressions import Expression
 from icefloe.manifests import DataFile, FileContent
 from icefloe.planning.options import ScanOptions
+from icefloe.planning.packing import pack
 from icefloe.schema import Value
 
 _SPLITTABLE = frozenset(("parquet", "orc", "avro"))
@@ -230,42 +230,26 @@ def cut_task(task: FileScanTask, parts: int) -> list[FileScanTask]:
 def pack_tasks(tasks: Iterable[FileScanTask], options: ScanOptions) -> Iterator[CombinedScanTask]:
     """The tasks, split and put together to the target size; bins come out as soon as they can be full no more."""
     splits = (split for task in tasks for split in split_task(task, options.split_size))
-    bins: list[_Bin] = []
-    for split in splits:
-        weight = _weight(split, options.split_open_file_cost)
-        for bin_ in bins:
-            if bin_.weight + weight <= options.split_size:
-                bin_.add(split, weight)
-                break
+    packed = pack(
+        splits,
+        lambda split: _weight(split, options.split_open_file_cost),
+        options.split_size,
+        lookback=options.split_lookback,
+        largest_first=True,
+    )
+    return map(_combined, packed)
+
+
+def _combined(tasks: list[FileScanTask]) -> CombinedScanTask:
+    """One task, with neighbouring ranges of one file joined."""
+    joined = [tasks[0]]
+    for task in tasks[1:]:
+        last = joined[-1]
+        if task.file is last.file and last.length is not None and last.start + last.length == task.start:
+            joined[-1] = last.replace(length=last.length + task.data_bytes)
         else:
-            bins.append(_Bin(split, weight))
-            if len(bins) > options.split_lookback:
-                largest = max(bins, key=attrgetter("weight"))
-                bins.remove(largest)
-                yield largest.combined()
-    for bin_ in bins:
-        yield bin_.combined()
-
-
-class _Bin:
-    def __init__(self, task: FileScanTask, weight: int) -> None:
-        self.tasks = [task]
-        self.weight = weight
-
-    def add(self, task: FileScanTask, weight: int) -> None:
-        self.tasks.append(task)
-        self.weight += weight
-
-    def combined(self) -> CombinedScanTask:
-        """One task, with neighbouring ranges of one file joined."""
-        joined = [self.tasks[0]]
-        for task in self.tasks[1:]:
-            last = joined[-1]
-            if task.file is last.file and last.length is not None and last.start + last.length == task.start:
-                joined[-1] = last.replace(length=last.length + task.data_bytes)
-            else:
-                joined.append(task)
-        return CombinedScanTask(tuple(joined))
+            joined.append(task)
+    return CombinedScanTask(tuple(joined))
 
 
 def _weight(task: FileScanTask, open_file_cost: int) -> int:
