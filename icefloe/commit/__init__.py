@@ -1,6 +1,6 @@
 """From intention to (updates, requirements): one module per operation, conflict checks, the retry loop."""
 
-from icefloe.commit.added import FilesInput
+from icefloe.commit.added import FilesInput, vector_mask
 from icefloe.commit.append import Append
 from icefloe.commit.change import Caches, Change, Prepared, Workbench, metadata_folder
 from icefloe.commit.change_set import ChangeSet
@@ -17,10 +17,12 @@ from icefloe.commit.committer import (
 from icefloe.commit.conflicts import Isolation, Planned
 from icefloe.commit.expire import CleanMetadata, Expire
 from icefloe.commit.matching import FilterInput
-from icefloe.commit.named_files import NamedInput
+from icefloe.commit.named_files import NamedDeletes, NamedInput
 from icefloe.commit.overwrite import Overwrite
+from icefloe.commit.parent import Parent
 from icefloe.commit.producer import WAP_BRANCH, SnapshotChange, SnapshotOperation, Target, target_of
 from icefloe.commit.refs import CreateBranch, Retention
+from icefloe.commit.replace_deletes import DeleteSwap, ReplaceDeletes
 from icefloe.commit.replace_partitions import ReplacePartitions
 from icefloe.commit.report import CommitCounts, CommitReport
 from icefloe.commit.retry import Committed, Outcome, Rejected, Timing, Unknown, now_ms, result_of
@@ -28,3 +30,4 @@ from icefloe.commit.rewrite_files import RewriteFiles
 from icefloe.commit.rewrite_manifests import RewriteManifests
 from icefloe.commit.row_delta import RowDelta
 from icefloe.commit.structure import SendUpdates, SetLocation, StatisticsChange
+from icefloe.commit.vectors import vector_paths

@@ -111,6 +111,14 @@ class NamedDeletes:
                     whole.append(file)
         return NamedDeletes(NamedFiles.of(whole, metadata), frozenset(vectors))  # type: ignore[arg-type]  # checked there
 
+    @staticmethod
+    def in_columns(parts: Sequence[mf.ManifestColumns]) -> "NamedDeletes":
+        """Delete files of the table, many at once."""
+        masks = [vector_mask(part) for part in parts]
+        whole = [part.filter(pc.invert(mask)) for part, mask in zip(parts, masks, strict=True)]
+        vectors = (blob_keys(part.filter(mask)) for part, mask in zip(parts, masks, strict=True))
+        return NamedDeletes(NamedFiles(pc.unique(normal_paths(whole)), None), frozenset().union(*vectors))
+
     def __len__(self) -> int:
         return len(self.files) + len(self.vectors)
 

@@ -224,7 +224,7 @@ def check_one_for_each(
             columns = parent.read(manifest, mf.WITHOUT_METRICS)
             concerned = pc.is_in(normal_paths([columns], "referenced_data_file"), value_set=paths)
             live.append(columns.filter(pc.and_(columns.is_live, pc.or_(concerned, anywhere))))
-    repeated = first_repeated(_vector_paths(live))
+    repeated = first_repeated(vector_paths(live))
     if repeated is not None:
         raise ValidationError(f"data file {repeated[0]!r} would have more than one deletion vector after this commit")
 
@@ -234,7 +234,7 @@ def check_not_revived(removed: Iterable[mf.ManifestColumns], settled: Collection
 
     `settled` are the data files, by normal path, that go or get a new vector.
     """
-    for path in _vector_paths(removed).to_pylist():
+    for path in vector_paths(removed).to_pylist():
         if path not in settled:
             raise ValidationError(
                 f"the deletion vector of {path!r} is removed, but the file stays and gets no other; its deleted rows"
@@ -242,7 +242,8 @@ def check_not_revived(removed: Iterable[mf.ManifestColumns], settled: Collection
             )
 
 
-def _vector_paths(groups: Iterable[mf.ManifestColumns]) -> pa.Array:
+def vector_paths(groups: Iterable[mf.ManifestColumns]) -> pa.Array:
+    """The data files that vectors among these entries are about, by the normal form of their paths."""
     return normal_paths((columns.filter(vector_mask(columns)) for columns in groups), "referenced_data_file")
 
 

@@ -1,11 +1,17 @@
 """The procedures that keep a table healthy, under their names: `table.maintenance.expire_snapshots(...)`."""
 
 import datetime as dt
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Self, overload
+from typing import Literal, Self, overload
 
 from icefloe.commit import Expire
+from icefloe.maintenance.dangling_deletes import (
+    RemovalPlan,
+    RemovedDeletes,
+    plan_dangling_deletes,
+    remove_dangling_deletes,
+)
 from icefloe.maintenance.expire_snapshots import ExpiredFiles, MaintainedTable, expire_snapshots
 from icefloe.planning import milliseconds
 
@@ -64,6 +70,41 @@ class Maintenance:
             return ExpireSnapshots(self)
         chosen = Expire(None if older_than is None else milliseconds(older_than), retain_last, ids)
         return expire_snapshots(self._table, chosen, delete_files=delete_files, clean_metadata=clean_expired_metadata)
+
+    @overload
+    def remove_dangling_deletes(
+        self,
+        branch: str | None = None,
+        *,
+        dry_run: Literal[False] = False,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> RemovedDeletes: ...
+
+    @overload
+    def remove_dangling_deletes(
+        self,
+        branch: str | None = None,
+        *,
+        dry_run: Literal[True],
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> RemovalPlan: ...
+
+    def remove_dangling_deletes(
+        self,
+        branch: str | None = None,
+        *,
+        dry_run: bool = False,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> RemovedDeletes | RemovalPlan:
+        """Remove delete files that delete no row of any live data file; only manifests are read.
+
+        Args:
+            branch: the branch to look at, `main` by default.
+            dry_run: return what would be removed, and remove nothing.
+            snapshot_properties: what the summary of the new snapshot says besides.
+        """
+        work = plan_dangling_deletes if dry_run else remove_dangling_deletes
+        return work(self._table, branch, snapshot_properties=snapshot_properties)
 
 
 class ExpireSnapshots:

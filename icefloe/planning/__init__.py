@@ -1,11 +1,12 @@
 """From a snapshot and a predicate to tasks: pruning, deletes, residuals, splits, incremental scans."""
 
 from icefloe.planning.batches import ScanBatch
-from icefloe.planning.delete_files import WANTED_OF_DELETES
+from icefloe.planning.delete_files import WANTED_OF_DELETES, scopes_of
+from icefloe.planning.equality_pruning import KeyFacts, key_columns, may_apply
 from icefloe.planning.incremental import ChangelogScan, ChangelogScanTask, ChangeType, IncrementalAppendScan
 from icefloe.planning.options import PRUNING_SWITCHES, default_workers, scan_options
 from icefloe.planning.packing import pack, pack_from_end
-from icefloe.planning.partitions import Numbers, group_partitions
+from icefloe.planning.partitions import Numbers, PartitionGroups, PartitionKey, group_partitions
 from icefloe.planning.plan import Plan
 from icefloe.planning.pruning import sequence_numbers
 from icefloe.planning.reading import ManifestSource, ReplacedColumns, differing_types, without_values
@@ -20,3 +21,4 @@ from icefloe.planning.scan import (
     parsed_filter,
 )
 from icefloe.planning.tasks import CombinedScanTask, FileScanTask, cut_task
+from icefloe.planning.vector_deletes import PathTable

@@ -64,7 +64,7 @@ def choose_delete_files(
             return None
         if len(rows) != len(files):
             files, groups = files.take(pa.array(rows)), groups.at(rows)
-    return _split_vectors(files, groups, _scopes(files))
+    return _split_vectors(files, groups, scopes_of(files))
 
 
 def _split_vectors(files: mf.ManifestColumns, groups: PartitionGroups, scopes: pa.Array) -> DeleteFiles:
@@ -104,7 +104,7 @@ def _equality_may_match(bound: Expression, files: mf.ManifestColumns) -> Mask:
     return may_match
 
 
-def _scopes(files: mf.ManifestColumns) -> pa.Array:
+def scopes_of(files: mf.ManifestColumns) -> pa.Array:
     """The data file that each file is about, in the normal form of its path: the one it names, or the only one within the
     bounds of its paths."""
     named = files.column("referenced_data_file")

@@ -1,0 +1,16 @@
+"""Which branch maintenance works on: one that exists; main if none is named."""
+
+from icefloe.errors import InvalidInputError, NoSuchSnapshotError
+from icefloe.metadata import MAIN_BRANCH, Snapshot, TableMetadata
+
+
+def branch_head(metadata: TableMetadata, branch: str | None = None) -> Snapshot | None:
+    """The head of a branch; None of a table without rows. A branch that does not exist, or a tag, is an error."""
+    name = MAIN_BRANCH if branch is None else branch
+    ref = metadata.refs.get(name)
+    if ref is None and name != MAIN_BRANCH:
+        known = ", ".join(sorted(key for key, each in metadata.refs.items() if each.is_branch)) or "none"
+        raise NoSuchSnapshotError(f"no branch {name!r}; there are {known}")
+    if ref is not None and not ref.is_branch:
+        raise InvalidInputError(f"{name!r} is a tag; maintenance works on branches")
+    return None if ref is None else metadata.snapshot(ref.snapshot_id)
