@@ -1,7 +1,7 @@
 """The procedures that keep a table healthy, under their names: `table.maintenance.expire_snapshots(...)`."""
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Literal, Self, overload
 
@@ -13,7 +13,9 @@ from icefloe.maintenance.dangling_deletes import (
     remove_dangling_deletes,
 )
 from icefloe.maintenance.expire_snapshots import ExpiredFiles, MaintainedTable, expire_snapshots
+from icefloe.maintenance.table_statistics import ComputedTableStats, compute_table_stats
 from icefloe.planning import milliseconds
+from icefloe.progress import Listener
 
 
 class Maintenance:
@@ -105,6 +107,26 @@ class Maintenance:
         """
         work = plan_dangling_deletes if dry_run else remove_dangling_deletes
         return work(self._table, branch, snapshot_properties=snapshot_properties)
+
+    def compute_table_stats(
+        self,
+        snapshot_id: int | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        engine: object | None = None,
+        progress: Listener | None = None,
+    ) -> ComputedTableStats:
+        """Count the distinct values of columns in one pass, and commit a statistics file with their sketches.
+
+        Args:
+            snapshot_id: the snapshot to read, in place of the current one.
+            columns: names of primitive columns, nested ones with dots; all primitive columns at the top without it.
+            engine: what reads the rows: this process, or `"spark"` or a Spark session.
+            progress: called for each part of the table that is done.
+
+        A file that the snapshot had before is deleted, unless the table says `gc.enabled=false`.
+        """
+        return compute_table_stats(self._table, snapshot_id, columns, engine=engine, progress=progress)
 
 
 class ExpireSnapshots:

@@ -119,6 +119,18 @@ class TableMetadata:
         is_same = all(getattr(self, name) == value for name, value in changes.items())
         return self if is_same else self.evolve(**changes)
 
+    def without_history(self) -> "TableMetadata":
+        """What readers and writers of files need of the table, however long its history is."""
+        return self.evolve(
+            current_snapshot_id=None,
+            snapshots=(),
+            snapshot_log=(),
+            metadata_log=(),
+            refs={},
+            statistics=(),
+            partition_statistics=(),
+        )
+
     @cached_property
     def schemas_by_id(self) -> dict[int, Schema]:
         """The schemas by their ids."""

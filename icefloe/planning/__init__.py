@@ -20,5 +20,5 @@ from icefloe.planning.scan import (
     milliseconds,
     parsed_filter,
 )
-from icefloe.planning.tasks import CombinedScanTask, FileScanTask, cut_task
+from icefloe.planning.tasks import CombinedScanTask, FileScanTask, cut_task, pack_tasks
 from icefloe.planning.vector_deletes import PathTable

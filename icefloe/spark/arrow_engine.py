@@ -225,12 +225,12 @@ def write_through_arrow(frame: DataFrame, request: WriteRequest) -> list[DataFil
     if props.OBJECT_STORAGE_ENABLED.of(metadata.properties):
         mark = str(uuid.uuid4())
         with swept_by_name(frame.sparkSession, storage, data_folder(metadata), mark) as files:
-            files += _run(spread, WriteTask(without_history(metadata), storage, mark))
+            files += _run(spread, WriteTask(metadata.without_history(), storage, mark))
     else:
         folder = new_folder(metadata)
         own = replace(metadata, properties={**metadata.properties, props.DATA_PATH.key: folder})
         with removed_on_error(frame.sparkSession, storage, folder):
-            files = _run(spread, WriteTask(without_history(own), storage))
+            files = _run(spread, WriteTask(own.without_history(), storage))
             keep_only(storage, folder, [file.file_path for file in files])
     request.written.extend(files)
     return files
@@ -268,20 +268,6 @@ def _streams(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with pa.ipc.new_stream(sink, batch.schema) as writer:
             writer.write_batch(batch)
         yield pa.RecordBatch.from_pydict({"rows": pa.array([sink.getvalue().to_pybytes()], pa.binary())})
-
-
-def without_history(metadata: TableMetadata) -> TableMetadata:
-    """What a writer needs of a table, however long its history is."""
-    return replace(
-        metadata,
-        current_snapshot_id=None,
-        snapshots=(),
-        snapshot_log=(),
-        metadata_log=(),
-        refs={},
-        statistics=(),
-        partition_statistics=(),
-    )
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from icefloe.errors import InvalidInputError, InvalidPropertyError, StateError
 from icefloe.metadata import Operation, Snapshot
 from icefloe.planning import CombinedScanTask, IncrementalAppendScan
 from icefloe.schema import Schema
-from icefloe.spark.arrow_engine import nullable, shown_batches, without_history, without_unknown
+from icefloe.spark.arrow_engine import nullable, shown_batches, without_unknown
 from icefloe.spark.gateway import active
 from icefloe.spark.spark_sessions import is_classic
 from icefloe.spark.types import PLAIN, user_schema
@@ -65,7 +65,7 @@ class TableSource(DataSource):  # type: ignore[misc]  # PySpark is Any to mypy
         _check_names(self.options, _BATCH)
         scan = _chosen_scan(self._table(), self.options)
         columns = _planned_columns(scan.projection(), schema)
-        context = ReadContext(without_history(scan.metadata), scan.storage)
+        context = ReadContext(scan.metadata.without_history(), scan.storage)
         return TableReader([ReadPart(task, columns, context) for task in scan.plan_tasks()])
 
     def streamReader(self, schema: spark_types.StructType) -> "TableStream":  # noqa: N802  # Spark's name
@@ -135,7 +135,7 @@ class TableStream(_PartReader, DataSourceStreamReader):  # type: ignore[misc]  #
         first = None if start[_OFFSET] == _BEFORE_ALL else start[_OFFSET]
         table = self._table()
         scan = IncrementalAppendScan(table.metadata, table.storage, first, end[_OFFSET], branch=_ref(self._options))
-        context = ReadContext(without_history(table.metadata), table.storage)
+        context = ReadContext(table.metadata.without_history(), table.storage)
         return [
             ReadPart(task, self._columns, context)
             for after, until in _runs(scan.snapshots(), first, self._options)

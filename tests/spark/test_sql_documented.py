@@ -407,7 +407,6 @@ NOT_THERE = (
     "snapshot",
     "migrate",
     "create_changelog_view",
-    "compute_table_stats",
     "compute_partition_stats",
     "rewrite_table_path",
 )

@@ -1,0 +1,27 @@
+"""Statistics files that are written by the commit that names them: deleted with it if it certainly did not happen."""
+
+from dataclasses import dataclass
+
+from icefloe.commit.change import Change, Prepared, Workbench
+from icefloe.commit.structure import StatisticsChange
+from icefloe.metadata import PartitionStatisticsFile, StatisticsFile, TableMetadata
+
+
+@dataclass(frozen=True)
+class WriteStatistics(Change):
+    """One statistics file, of a table or of its partitions: its bytes at a location, and the entry that names it."""
+
+    location: str
+    data: bytes
+    file: StatisticsFile | PartitionStatisticsFile
+
+    def prepare(self, metadata: TableMetadata, bench: Workbench, /) -> Prepared:
+        """Write the file once, and name it."""
+        match self.file:
+            case StatisticsFile() as file:
+                change = StatisticsChange((file,))
+            case PartitionStatisticsFile() as file:
+                change = StatisticsChange(set_partition_files=(file,))
+        prepared = change.prepare(metadata, bench)
+        bench.remember(self.location, lambda: bench.write(self.location, self.data))
+        return prepared

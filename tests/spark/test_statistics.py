@@ -1,0 +1,65 @@
+"""Statistics computed by Spark are those of plain Python, and Spark's own sketch library reads our sketches."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from icefloe import Table, load_catalog
+from icefloe.spark.session import Session
+from tests.maintenance.histories import History, new_table
+from tests.puffin_files import decode_puffin
+from tests.spark.conftest import SPARK
+
+
+@pytest.fixture(scope="module")
+def ice(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    folder = tmp_path_factory.mktemp("statistics")
+    catalog = load_catalog("lake", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
+    catalog.create_namespace("db")
+    yield Session(spark, {"lake": catalog})
+    spark.sql("USE spark_catalog.default")
+
+
+def blobs_of(table: Table, engine: object | None) -> list[bytes]:
+    done = table.maintenance.compute_table_stats(columns=["k", "name", "price", "amount", "part.x"], engine=engine)
+    return decode_puffin(table.storage.read(str(done.statistics_file)), "a.stats")[1]
+
+
+def test_same_sketches_as_plain_python(spark: SparkSession, tmp_path: Path) -> None:
+    history = History(new_table(tmp_path, 3))
+    for step, number in (
+        ("append", 0),
+        ("append", 5),
+        ("partition", 0),
+        ("append", 9),
+        ("delete", 3),
+    ):
+        history.step(step, number)
+    history.table.append(pa.table({"k": range(20_000), "name": [f"n{i % 5000}" for i in range(20_000)]}))
+    assert blobs_of(history.table, spark) == blobs_of(history.table, None)
+
+
+@pytest.mark.skipif(SPARK < (4, 1), reason="Spark has theta sketches since 4.1")
+def test_spark_reads_our_sketches(spark: SparkSession, tmp_path: Path) -> None:
+    table = new_table(tmp_path, 3)
+    table.append(pa.table({"k": range(9000), "name": [f"n{i % 4096}" for i in range(9000)], "price": [1.5] * 9000}))
+    blobs = blobs_of(table, None)
+    [entry] = table.statistics()
+    frame = spark.createDataFrame([(bytearray(blob),) for blob in blobs], "sketch binary")
+    estimates = [row[0] for row in frame.selectExpr("theta_sketch_estimate(sketch)").collect()]
+    assert [str(each) for each in estimates[1:]] == [blob.properties["ndv"] for blob in entry.blob_metadata][1:]
+    # Spark rounds where Java Iceberg cuts off.
+    assert abs(estimates[0] - int(entry.blob_metadata[0].properties["ndv"])) <= 1
+    assert estimates[1:] == [4096, 1, 0, 0]
+
+
+def test_call(ice: Session) -> None:
+    ice.spark.sql("CREATE TABLE lake.db.counted (id bigint, name string) USING iceberg")
+    ice.spark.sql("INSERT INTO lake.db.counted VALUES (1, 'a'), (2, 'a')")
+    [row] = ice.spark.sql("CALL lake.system.compute_table_stats('db.counted', columns => array('name'))").collect()
+    [file] = ice.load_table("lake.db.counted").statistics()
+    assert row["statistics_file"] == file.statistics_path
+    assert [blob.properties["ndv"] for blob in file.blob_metadata] == ["1"]
