@@ -1,4 +1,5 @@
-"""Which delete files of a snapshot a scan needs at all: live ones whose deleted rows may match the filter.
+"""Which delete files of a snapshot a scan needs at all: live ones whose deleted rows may match the filter, or, where files
+are read as a whole, are in a partition that may.
 
 Of position deletes only the partition is asked. Of equality deletes the metrics of the key columns are asked too, and of no
 other columns: what else such a file holds is only information and need not be what the deleted rows hold.
@@ -46,9 +47,14 @@ class DeleteFiles:
 
 
 def choose_delete_files(
-    manifest: mf.ManifestFile, columns: mf.ManifestColumns, pruner: Pruner, counts: ScanCounts
+    manifest: mf.ManifestFile,
+    columns: mf.ManifestColumns,
+    pruner: Pruner,
+    counts: ScanCounts,
+    *,
+    whole_files: bool = False,
 ) -> DeleteFiles | None:
-    """The delete files of a manifest that may delete rows that match; None if there are none."""
+    """The delete files of a manifest that may delete rows that match, or any rows of `whole_files`; None if there are none."""
     counts.delete_manifests_read += 1
     live = np.flatnonzero(columns.is_live.to_numpy(zero_copy_only=False))
     counts.delete_files += len(live)
@@ -57,7 +63,9 @@ def choose_delete_files(
     files = columns if len(live) == len(columns) else columns.take(pa.array(live))
     groups = group_partitions(files)
     if pruner.options.prune_deletes and not isinstance(pruner.bound, AlwaysTrue):
-        is_needed = pruner.keep_partitions(manifest, groups)[groups.of] & _equality_may_match(pruner.bound, files)
+        is_needed = pruner.keep_partitions(manifest, groups)[groups.of]
+        if not whole_files:
+            is_needed &= _equality_may_match(pruner.bound, files)
         rows = np.flatnonzero(is_needed)
         counts.delete_files_skipped += len(files) - len(rows)
         if not len(rows):

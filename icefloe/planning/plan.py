@@ -49,6 +49,8 @@ class PlanRequest:
     needs_live: bool = True
     """Whether data manifests without live entries hold nothing of interest."""
     with_deletes: bool = True
+    whole_files: bool = False
+    """Whether all rows of the files are read, those that do not match included: all their deletes are needed then."""
     keep_metrics: bool = False
     limit: int | None = None
 
@@ -193,7 +195,8 @@ def _delete_index(
     def work(manifest: ManifestFile) -> tuple[DeleteFiles | None, ScanCounts]:
         own_counts = ScanCounts()
         columns = request.source.read(manifest, WANTED_OF_DELETES, threads)
-        return choose_delete_files(manifest, columns, pruner, own_counts), own_counts
+        chosen = choose_delete_files(manifest, columns, pruner, own_counts, whole_files=request.whole_files)
+        return chosen, own_counts
 
     parts = []
     for part, own_counts in in_order(work, manifests, request.options.workers, "icefloe-planning"):

@@ -51,6 +51,9 @@ class TableScan:
     cache: ManifestCache | None = field(default=None, compare=False, repr=False)
     reporter: Reporter = field(default_factory=LoggingReporter, compare=False, repr=False)
     keep_metrics: bool = False
+    whole_files: bool = False
+    """Whether other rows of the planned files will be read, too: tasks have all deletes of their files then, not only those of
+    rows that match. Whoever rewrites files needs this."""
     planner: Planner | None = field(default=None, compare=False, repr=False)
     """None plans by the manifests of the snapshot."""
     _newest: list[Progress] = field(default_factory=list, init=False, compare=False, repr=False)
@@ -190,6 +193,7 @@ class TableScan:
             self.settings,
             lambda: source.manifests(snapshot),
             keep_metrics=self.keep_metrics,
+            whole_files=self.whole_files,
             limit=self.limit,
         )
         self._newest[:] = [Progress(request, self.projection().column_names, self.reporter)]

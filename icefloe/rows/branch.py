@@ -62,6 +62,8 @@ class Branch:
             selected_fields=tuple(selected_fields),
             ref=self.target.branch if self.target.branch in self.metadata.refs else None,
             case_sensitive=case_sensitive,
+            # Copy-on-write reads the other rows of these files, too.
+            whole_files=True,
             # What earlier changes of the transaction leave is known here alone.
             planner=None,
         )

@@ -161,7 +161,8 @@ class Others:
 
 def rows_of_file(table: Table, path: str) -> set[int]:
     """The keys of the live rows in a file."""
-    return set(table.scan(f"_file = '{path}'", selected_fields=("k",)).to_arrow()["k"].to_pylist())
+    rows = table.scan(selected_fields=("k", "_file")).to_arrow().to_pylist()
+    return {row["k"] for row in rows if row["_file"] == path}
 
 
 CHANGES = (
