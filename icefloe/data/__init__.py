@@ -1,6 +1,16 @@
 """From tasks to Arrow batches with deletes applied; from batches to data files."""
 
 from icefloe.data.arranging import group_rows
+from icefloe.data.changes import (
+    CHANGE_COLUMNS,
+    by_ordinal,
+    changes_to_arrow,
+    changes_to_reader,
+    compared_columns,
+    read_change,
+    several_rows,
+    shown_columns,
+)
 from icefloe.data.file_rolling import data_file_of
 from icefloe.data.foreign_files import ForeignFile, describe_files, find_files, foreign_file
 from icefloe.data.in_order import in_pieces

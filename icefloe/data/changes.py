@@ -1,7 +1,8 @@
 """What changed between snapshots, as rows: each with what happened to it, in which snapshot of the range.
 
-Rows that a commit only moved to another file are no change where they have ids: they come with the same id and the same
-last updated sequence number. A row that comes with the same id and another number was updated (spec: Row Lineage).
+A delete and an insert of equal rows in one snapshot are no change, one for one: the row only moved to another file. What is
+equal is decided by the columns that are shown. Updates are a delete and an insert of one row, told by identifier columns or
+by row ids (spec: Row Lineage); with row ids, rows are equal only if their ids are.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,14 +13,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe.data.row_numbers import ranks, row_numbers
 from icefloe.data.task_reader import ReadContext, read_task
+from icefloe.errors import ValidationError
 from icefloe.formats.projection import constant_array
 from icefloe.planning import ChangelogScan, ChangelogScanTask, ChangeType
 from icefloe.schema import Schema, reserved, schema_to_arrow
 
-_CHANGE_COLUMNS = (reserved.CHANGE_TYPE, reserved.CHANGE_ORDINAL, reserved.COMMIT_SNAPSHOT_ID)
+CHANGE_COLUMNS = (reserved.CHANGE_TYPE, reserved.CHANGE_ORDINAL, reserved.COMMIT_SNAPSHOT_ID)
 """What is said of each change, after its columns."""
+_NAMES = tuple(field.name for field in CHANGE_COLUMNS)
 Numbers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 
 def changes_to_arrow(scan: ChangelogScan) -> pa.Table:
@@ -29,9 +34,45 @@ def changes_to_arrow(scan: ChangelogScan) -> pa.Table:
 
 
 def changes_to_reader(scan: ChangelogScan) -> pa.RecordBatchReader:
-    """The changes as a stream of Arrow batches; those of one snapshot at a time are in memory, if any at all."""
+    """The changes as a stream of Arrow batches.
+
+    Those of a snapshot that only inserts or only deletes are not held, those of others are while it is read; net changes are
+    held for the whole range.
+    """
     reader = _ChangeReader(scan)
     return pa.RecordBatchReader.from_batches(reader.target, reader.batches())
+
+
+def shown_columns(scan: ChangelogScan) -> Schema:
+    """The columns of a scan without those that say what the change is."""
+    of_change = {field.field_id for field in CHANGE_COLUMNS}
+    return Schema(*(field for field in scan.projection().fields if field.field_id not in of_change))
+
+
+def compared_columns(scan: ChangelogScan) -> Schema:
+    """The columns by which rows are equal: those that are shown, and the row id where updates are told by it."""
+    shown, row_id = shown_columns(scan), reserved.ROW_ID
+    needs_id = scan.pairs_updates and row_id.name in scan.identifier() and row_id.field_id not in shown.fields_by_id
+    return Schema(*shown.fields, row_id) if needs_id else shown
+
+
+def read_change(change: ChangelogScanTask, columns: Schema, context: ReadContext) -> Iterator[pa.RecordBatch]:
+    """The rows of one task with what happened to them, before anything is compared."""
+    target = schema_to_arrow(Schema(*columns.fields, *CHANGE_COLUMNS))
+    values = (str(change.change_type), change.ordinal, change.snapshot_id)
+    for batch in _rows(change, columns, context):
+        constants = [
+            constant_array(value, field.field_type, target.field(field.name).type, batch.num_rows)
+            for field, value in zip(CHANGE_COLUMNS, values, strict=True)
+        ]
+        yield pa.RecordBatch.from_arrays([*batch.columns, *constants], schema=target)
+
+
+def by_ordinal(tasks: Iterator[ChangelogScanTask]) -> Iterator[tuple[list[ChangelogScanTask], bool]]:
+    """The tasks of one snapshot after the other, and whether it both inserts and deletes."""
+    for _, of_snapshot in groupby(tasks, key=lambda task: task.ordinal):
+        group = list(of_snapshot)
+        yield group, len({task.change_type for task in group}) > 1
 
 
 class _ChangeReader:
@@ -40,95 +81,113 @@ class _ChangeReader:
     def __init__(self, scan: ChangelogScan) -> None:
         self._scan = scan
         self._context = ReadContext(scan.metadata, scan.storage)
-        of_change = {field.field_id for field in _CHANGE_COLUMNS}
-        fields = [field for field in scan.projection().fields if field.field_id not in of_change]
-        self.target = schema_to_arrow(Schema(*fields, *_CHANGE_COLUMNS))
-        self._plain = Schema(*fields)
-        lineage = [field for field in reserved.ROW_LINEAGE_COLUMNS if field.field_id not in self._plain.fields_by_id]
-        self._with_lineage = Schema(*fields, *lineage)
+        self._compared = compared_columns(scan)
+        self.target = schema_to_arrow(Schema(*shown_columns(scan).fields, *CHANGE_COLUMNS))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All changes."""
-        for _, tasks in groupby(self._scan.plan_files(), key=lambda task: task.ordinal):
-            yield from self._snapshot(list(tasks))
-
-    def _snapshot(self, tasks: Sequence[ChangelogScanTask]) -> Iterator[pa.RecordBatch]:
-        removed = [task for task in tasks if task.change_type is ChangeType.DELETE]
-        added = [task for task in tasks if task.change_type is ChangeType.INSERT]
-        if _has_ids(removed) and _has_ids(added):
-            yield from self._joined(tasks[0], self._table(removed), self._table(added))
+        if self._scan.is_net:
+            yield from self._shown(_net(self._table(self._scan.plan_files())))
             return
-        for task in tasks:
-            for batch in self._rows(task, self._plain):
-                yield from self._described(pa.Table.from_batches([batch]), task, task.change_type)
+        for tasks, is_mixed in by_ordinal(self._scan.plan_files()):
+            if is_mixed:
+                yield from self._shown(self._compare(self._table(tasks)))
+            else:
+                for task in tasks:
+                    yield from self._shown(self._table([task]))
 
-    def _joined(self, task: ChangelogScanTask, removed: pa.Table, added: pa.Table) -> Iterator[pa.RecordBatch]:
-        old_ids, new_ids = _numbers(removed, reserved.ROW_ID.name), _numbers(added, reserved.ROW_ID.name)
-        both, at_old, at_new = np.intersect1d(old_ids, new_ids, return_indices=True)
-        is_known = both >= 0
-        at_old, at_new = at_old[is_known], at_new[is_known]
-        updated = reserved.LAST_UPDATED_SEQUENCE_NUMBER.name
-        is_same = _numbers(removed, updated)[at_old] == _numbers(added, updated)[at_new]
-        paired = slice(None) if self._scan.pairs_updates else is_same
-        yield from self._described(_without(removed, at_old[paired]), task, ChangeType.DELETE)
-        yield from self._described(_without(added, at_new[paired]), task, ChangeType.INSERT)
-        if self._scan.pairs_updates and not is_same.all():
-            before, after = removed.take(pa.array(at_old[~is_same])), added.take(pa.array(at_new[~is_same]))
-            yield from self._pairs(task, before, after)
+    def _compare(self, changes: pa.Table) -> pa.Table:
+        left = _without_carryovers(changes)
+        names = self._scan.identifier() if self._scan.pairs_updates else ()
+        return _with_pairs(left, names) if names else left
 
-    def _pairs(self, task: ChangelogScanTask, before: pa.Table, after: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Rows as they were and as they are, by turns."""
-        described = [
-            pa.Table.from_batches(self._described(rows, task, change_type))
-            for rows, change_type in ((before, ChangeType.UPDATE_BEFORE), (after, ChangeType.UPDATE_AFTER))
-        ]
-        order = np.arange(2 * len(before)).reshape(2, -1).T.ravel()
-        yield from pa.concat_tables(described).take(pa.array(order)).to_batches()
+    def _table(self, tasks: "Iterator[ChangelogScanTask] | Sequence[ChangelogScanTask]") -> pa.Table:
+        batches = (batch for task in tasks for batch in read_change(task, self._compared, self._context))
+        return pa.Table.from_batches(batches, schema_to_arrow(Schema(*self._compared.fields, *CHANGE_COLUMNS)))
 
-    def _table(self, tasks: Sequence[ChangelogScanTask]) -> pa.Table:
-        batches = [batch for task in tasks for batch in self._rows(task, self._with_lineage)]
-        return pa.Table.from_batches(batches, schema_to_arrow(self._with_lineage))
-
-    def _rows(self, change: ChangelogScanTask, wanted: Schema) -> Iterator[pa.RecordBatch]:
-        task = change.task
-        if change.deleted_by is None:
-            yield from read_task(task, wanted, self._context)
-            return
-        # Rows that were live under the earlier deletes and are not under those of now.
-        live = [
-            batch.column(0).to_numpy()
-            for batch in read_task(task.replace(deletes=change.deleted_by), Schema(reserved.POS), self._context)
-        ]
-        stays = pa.array(np.concatenate([np.zeros(0, np.int64), *live]))
-        has_position = reserved.POS.field_id in wanted.fields_by_id
-        with_position = wanted if has_position else Schema(*wanted.fields, reserved.POS)
-        for batch in read_task(task, with_position, self._context):
-            deleted = batch.filter(pc.invert(pc.is_in(batch.column(reserved.POS.name), stays)))
-            if deleted.num_rows:
-                yield deleted.select([field.name for field in wanted.fields])
-
-    def _described(self, rows: pa.Table, task: ChangelogScanTask, change_type: str) -> Iterator[pa.RecordBatch]:
-        """The rows with what happened to them."""
-        values = (str(change_type), task.ordinal, task.snapshot_id)
-        for batch in rows.select([field.name for field in self._plain.fields]).to_batches():
-            constants = [
-                constant_array(value, field.field_type, self.target.field(field.name).type, batch.num_rows)
-                for field, value in zip(_CHANGE_COLUMNS, values, strict=True)
-            ]
-            if batch.num_rows:
-                yield pa.RecordBatch.from_arrays([*batch.columns, *constants], schema=self.target)
+    def _shown(self, changes: pa.Table) -> Iterator[pa.RecordBatch]:
+        yield from changes.select(self.target.names).cast(self.target).to_batches()
 
 
-def _has_ids(tasks: Sequence[ChangelogScanTask]) -> bool:
-    return any(change.task.first_row_id is not None for change in tasks)
+def _rows(change: ChangelogScanTask, wanted: Schema, context: ReadContext) -> Iterator[pa.RecordBatch]:
+    task = change.task
+    if change.deleted_by is None:
+        yield from read_task(task, wanted, context)
+        return
+    # Rows that were live under the earlier deletes and are not under those of now.
+    live = [
+        batch.column(0).to_numpy()
+        for batch in read_task(task.replace(deletes=change.deleted_by), Schema(reserved.POS), context)
+    ]
+    stays = pa.array(np.concatenate([np.zeros(0, np.int64), *live]))
+    has_position = reserved.POS.field_id in wanted.fields_by_id
+    with_position = wanted if has_position else Schema(*wanted.fields, reserved.POS)
+    for batch in read_task(task, with_position, context):
+        deleted = batch.filter(pc.invert(pc.is_in(batch.column(reserved.POS.name), stays)))
+        if deleted.num_rows:
+            yield deleted.select([field.name for field in wanted.fields])
 
 
-def _numbers(rows: pa.Table, name: str) -> Numbers:
-    numbers: Numbers = pc.fill_null(rows.column(name), -1).to_numpy()
-    return numbers
+def _without_carryovers(changes: pa.Table) -> pa.Table:
+    """Deletes and inserts of one snapshot without those that cancel each other."""
+    numbers, is_insert = row_numbers(changes.drop_columns(_NAMES)), _is_insert(changes)
+    inserted, deleted = (np.bincount(numbers[mask], minlength=len(numbers)) for mask in (is_insert, ~is_insert))
+    cancelled = np.minimum(inserted, deleted)
+    return changes.filter(pa.array(ranks(2 * numbers + is_insert) >= cancelled[numbers]))
 
 
-def _without(rows: pa.Table, indices: Numbers) -> pa.Table:
-    keep = np.ones(len(rows), bool)
-    keep[indices] = False
-    return rows.filter(pa.array(keep))
+def _with_pairs(changes: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Deletes and inserts of one snapshot that remain, then updates in pairs."""
+    numbers, is_insert = row_numbers(changes.select(names)), _is_insert(changes)
+    if names == (reserved.ROW_ID.name,):
+        # Rows from before the table had ids are none of each other's.
+        unknown = np.asarray(pc.is_null(changes.column(reserved.ROW_ID.name)))
+        numbers = np.where(unknown, len(numbers) + np.arange(len(numbers)), numbers)
+    inserted, deleted = (np.bincount(numbers[mask], minlength=2 * len(numbers)) for mask in (is_insert, ~is_insert))
+    is_paired = ((inserted > 0) & (deleted > 0))[numbers]
+    if (is_paired & ((inserted + deleted)[numbers] > 2)).any():
+        raise several_rows(names)
+    order = np.flatnonzero(is_paired)
+    order = order[np.lexsort((is_insert[order], numbers[order]))]
+    kinds = np.where(is_insert[order], ChangeType.UPDATE_AFTER, ChangeType.UPDATE_BEFORE)
+    index = changes.schema.get_field_index(reserved.CHANGE_TYPE.name)
+    field = changes.schema.field(index)
+    pairs = changes.take(pa.array(order)).set_column(index, field, pa.array(kinds.tolist(), field.type))
+    return pa.concat_tables([changes.filter(pa.array(~is_paired)), pairs])
+
+
+def several_rows(names: Sequence[str]) -> ValidationError:
+    """What is wrong if updates cannot be told."""
+    return ValidationError(
+        f"updates cannot be told by ({', '.join(names)}): one snapshot changes several rows of the same values there;"
+        " name columns that identify a row"
+    )
+
+
+def _net(changes: pa.Table) -> pa.Table:
+    """What is left when equal rows of opposite changes cancel each other, later ones against the last before them."""
+    numbers, is_insert = row_numbers(changes.drop_columns(_NAMES)), _is_insert(changes)
+    ordinals = changes.column(reserved.CHANGE_ORDINAL.name).to_numpy()
+    order = np.lexsort((is_insert, ordinals, numbers))
+    stays = np.zeros(len(order), bool)
+    stays[order] = _unmatched(numbers[order], np.where(is_insert, 1, -1)[order])
+    return changes.filter(pa.array(stays))
+
+
+def _unmatched(groups: Numbers, steps: Numbers) -> Mask:
+    """The steps up or down of each group, one group after the other, that no later step undoes."""
+    counts = np.bincount(groups)
+    ends = np.cumsum(counts)
+    heights = np.cumsum(steps)
+    totals = np.diff(np.r_[0, heights[ends - 1]]) if len(ends) else heights
+    direction = np.sign(totals)[groups]
+    heights = direction * (heights - np.r_[0, heights[ends - 1]][groups]) if len(ends) else heights
+    # The lowest height from here to the end of the group: each group is far below the next one.
+    lifted = heights + groups * (2 * len(groups) + 1)
+    lowest = np.minimum.accumulate(lifted[::-1])[::-1]
+    is_unmatched: Mask = (steps == direction) & (heights > 0) & (lowest >= lifted)
+    return is_unmatched
+
+
+def _is_insert(changes: pa.Table) -> Mask:
+    return np.asarray(pc.equal(changes.column(reserved.CHANGE_TYPE.name), str(ChangeType.INSERT)))

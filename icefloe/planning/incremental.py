@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.errors import NoSuchSnapshotError, StateError
+from icefloe.errors import InvalidInputError, NoSuchSnapshotError, StateError
 from icefloe.expressions import Expression, Mask
 from icefloe.manifests import DataFile, EntryStatus, ManifestCache, ManifestColumns, ManifestContent, ManifestFile
 from icefloe.metadata import Operation, Snapshot, TableMetadata
@@ -19,8 +19,9 @@ from icefloe.planning.reading import ManifestSource
 from icefloe.planning.report import LoggingReporter, Reporter
 from icefloe.planning.scan import ALL_COLUMNS, TableScan
 from icefloe.planning.tasks import CombinedScanTask, FileScanTask, pack_tasks
-from icefloe.schema import Schema
+from icefloe.schema import Schema, reserved
 from icefloe.storage import Storage, identity
+from icefloe.versions import Feature, allows
 
 
 @dataclass(frozen=True)
@@ -178,15 +179,42 @@ class ChangelogScan(_RangeScan):
     """What changed after one snapshot and up to another, row by row.
 
     A snapshot is compared with its parent: a row that is there and was not is an insert, one that was there and is not is a
-    delete. Commits that only rewrite (`replace`) change nothing. An update is a delete and an insert, which rows join by
-    their id.
+    delete. Commits that only rewrite (`replace`) change nothing, and neither does a row that leaves one file for another of the
+    same commit: a delete and an insert of equal rows cancel each other. An update is a delete and an insert, which can be
+    joined by identifier columns or row ids.
     """
 
     pairs_updates: bool = False
+    identifier_columns: tuple[str, ...] = ()
+    """The columns by which a delete and an insert are one row; empty: the table's identifier fields, or else row ids."""
+    is_net: bool = False
 
-    def with_updates(self) -> Self:
-        """The same changes, with a delete and an insert of one row id shown as an update; tasks are the same."""
-        return replace(self, pairs_updates=True)
+    def with_updates(self, identifier_columns: Sequence[str] = ()) -> Self:
+        """The same changes, with a delete and an insert of one row in one snapshot shown as an update; tasks are the same.
+
+        Args:
+            identifier_columns: what makes two rows one; without it the table's identifier fields, or row ids if it has none.
+                Where a table has neither, deletes and inserts stay what they are.
+        """
+        if self.is_net:
+            raise InvalidInputError("net changes have no updates, since a row may change in several snapshots")
+        return replace(self, pairs_updates=True, identifier_columns=tuple(identifier_columns))
+
+    def with_net_changes(self) -> Self:
+        """What is left of the changes of the whole range: a row that was inserted and deleted later is not shown."""
+        if self.pairs_updates:
+            raise InvalidInputError("net changes have no updates, since a row may change in several snapshots")
+        return replace(self, is_net=True)
+
+    def identifier(self) -> tuple[str, ...]:
+        """The columns by which updates are paired, `_row_id` among them if it is rows' ids; empty if there is nothing."""
+        schema, shown = self.metadata.schema(), self.projection()
+        names = self.identifier_columns or tuple(
+            schema.names_by_id[field_id] for field_id in sorted(schema.identifier_field_ids)
+        )
+        if names:
+            return tuple(_shown_name(name, shown, self.case_sensitive) for name in names)
+        return (reserved.ROW_ID.name,) if allows(self.metadata.format_version, Feature.ROW_LINEAGE) else ()
 
     def snapshots(self) -> list[Snapshot]:
         """The snapshots in the range that may have changed rows, oldest first."""
@@ -252,6 +280,17 @@ def _of_data(manifests: Iterable[ManifestFile]) -> list[ManifestFile]:
 
 def _of_deletes(manifests: Iterable[ManifestFile]) -> list[ManifestFile]:
     return [manifest for manifest in manifests if manifest.content is ManifestContent.DELETES]
+
+
+def _shown_name(name: str, shown: Schema, case_sensitive: bool) -> str:
+    """The name of a column as the scan shows it."""
+    names = [field.name for field in shown.fields]
+    known = names if case_sensitive else [column for column in names if column.lower() == name.lower()]
+    if case_sensitive and name in names:
+        return name
+    if not case_sensitive and known:
+        return known[0]
+    raise InvalidInputError(f"identifier column {name!r} is no column of the changes; they have {', '.join(names)}")
 
 
 def _names(deletes: Sequence[DataFile]) -> set[tuple[str, int | None]]:

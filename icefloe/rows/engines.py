@@ -15,7 +15,7 @@ from icefloe.data import RowsInput, WriteRequest, write_data_files
 from icefloe.errors import NotInstalledError
 from icefloe.expressions import Expression
 from icefloe.manifests import DataFile
-from icefloe.planning import TableScan
+from icefloe.planning import ChangelogScan, TableScan
 from icefloe.rows.branch import Branch
 from icefloe.rows.matching import MatchedRows, find_matching_rows
 from icefloe.schema import Schema
@@ -45,6 +45,10 @@ class InstalledEngine(Engine, Protocol):
 
     def scan(self, scan: TableScan, session: Any) -> Any:
         """The rows of a scan as data of its own, in a session of its own."""
+        ...
+
+    def changes(self, scan: ChangelogScan, session: Any) -> Any:
+        """The changes between snapshots as data of its own, in a session of its own."""
         ...
 
     def read_schema(self, schema: object) -> Schema:

@@ -11,7 +11,7 @@ partitions that its rows fall in.
 
 import pickle
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -62,29 +62,44 @@ def shown_batches(
     combined: CombinedScanTask, projection: Schema, context: ReadContext, mapping: TypeMapping
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a task in the Arrow types that stand for Spark's."""
+    for task in combined.tasks:
+        for batch in read_task(task, projection, context):
+            yield shown_batch(batch, projection, mapping)
+
+
+def shown_batch(batch: pa.RecordBatch, projection: Schema, mapping: TypeMapping) -> pa.RecordBatch:
+    """The rows of a batch in the Arrow types that stand for Spark's, without columns that have no values."""
     fields = [
         (index, field)
         for index, field in enumerate(projection.fields)
         if not isinstance(field.field_type, types.UnknownType)
     ]
-    for task in combined.tasks:
-        for batch in read_task(task, projection, context):
-            arrays = [_shown(batch.column(index), field.field_type, mapping) for index, field in fields]
-            yield pa.RecordBatch.from_arrays(arrays, [field.name for _, field in fields])
+    arrays = [_shown(batch.column(index), field.field_type, mapping) for index, field in fields]
+    return pa.RecordBatch.from_arrays(arrays, [field.name for _, field in fields])
 
 
 def arrow_frame(spark: SparkSession, scan: TableScan, mapping: TypeMapping) -> DataFrame:
     """The rows of a scan, read by executors with Arrow."""
-    projection = scan.projection()
     # Geometries travel as bytes, and become Spark's own afterwards.
-    plain = replace(mapping, geo=False)
-    sent = [(pickle.dumps(task),) for task in scan.plan_tasks()]
-    tasks = spark.createDataFrame(sent, spark_types.StructType().add("task", spark_types.BinaryType()))
+    read = ReadTasks(ReadContext(scan.metadata, scan.storage), scan.projection(), replace(mapping, geo=False))
+    rows = frame_of_tasks(spark, scan.plan_tasks(), read, scan.projection(), mapping)
+    return rows if scan.limit is None else rows.limit(scan.limit)
+
+
+TaskReader = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""What an executor does with batches of pickled tasks."""
+
+
+def frame_of_tasks(
+    spark: SparkSession, tasks: Iterable[object], read: TaskReader, projection: Schema, mapping: TypeMapping
+) -> DataFrame:
+    """The rows of tasks, each read by an executor, which shows geometries as bytes and leaves out columns without values."""
+    sent = [(pickle.dumps(task),) for task in tasks]
+    frame = spark.createDataFrame(sent, spark_types.StructType().add("task", spark_types.BinaryType()))
     if len(sent) > 1:
-        tasks = tasks.repartition(len(sent))
-    read = ReadTasks(ReadContext(scan.metadata, scan.storage), projection, plain)
+        frame = frame.repartition(len(sent))
     stored = without_unknown(projection)
-    rows = tasks.mapInArrow(read, nullable(user_schema(stored, plain)))
+    rows = frame.mapInArrow(read, nullable(user_schema(stored, replace(mapping, geo=False))))
     stored_types = {field.field_id: field.field_type for field in stored.fields}
     columns = []
     for field, shown in zip(projection.fields, user_schema(projection, mapping).fields, strict=True):
@@ -93,8 +108,7 @@ def arrow_frame(spark: SparkSession, scan: TableScan, mapping: TypeMapping) -> D
         if stored_type is not None and mapping.geo and _has_geo(field.field_type):
             column = to_user(column, _as_read(stored_type), field.field_type, mapping)
         columns.append(column.alias(field.name, metadata=dict(shown.metadata)))
-    rows = rows.select(*columns)
-    return rows if scan.limit is None else rows.limit(scan.limit)
+    return rows.select(*columns)
 
 
 def _shown(array: pa.Array, field_type: types.IcebergType, mapping: TypeMapping) -> pa.Array:

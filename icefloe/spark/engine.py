@@ -14,10 +14,11 @@ from icefloe.expressions import Expression
 from icefloe.formats.arrow_types import stored_schema
 from icefloe.manifests import DataFile
 from icefloe.metadata import TableMetadata
-from icefloe.planning import TableScan
+from icefloe.planning import ChangelogScan, TableScan
 from icefloe.rows import Branch, MatchedRows
 from icefloe.schema import Schema, reserved, types
 from icefloe.spark.arrow_engine import arrow_frame, write_through_arrow
+from icefloe.spark.changes import read_changes
 from icefloe.spark.gateway import Gateway, is_at_least
 from icefloe.spark.inner_names import inner_columns
 from icefloe.spark.maintenance.engine import SparkMaintenance
@@ -100,6 +101,10 @@ class SparkEngine:
     def scan(self, scan: TableScan, session: SparkSession) -> DataFrame:
         """The rows of a scan as a lazy DataFrame."""
         return read_scan(session, scan)
+
+    def changes(self, scan: ChangelogScan, session: SparkSession) -> DataFrame:
+        """The changes between snapshots as a lazy DataFrame."""
+        return read_changes(session, scan)
 
     def read_schema(self, schema: object) -> Schema:
         """The schema that a `StructType` means."""

@@ -10,7 +10,7 @@ from icefloe.catalog import Catalog
 from icefloe.errors import InvalidInputError, NoSuchObjectError, NoSuchSnapshotError, ValidationError
 from icefloe.manifests import ManifestContent
 from icefloe.metadata import Snapshot, summary as totals
-from icefloe.sql import delete_procedures, statistics_procedures  # noqa: F401 - they register their procedures
+from icefloe.sql import changelog, delete_procedures, statistics_procedures  # noqa: F401 - they register their procedures
 from icefloe.sql.adding import add_files
 from icefloe.sql.calling import (
     PROCEDURES,

@@ -231,12 +231,26 @@ class Table(TableChanges):
         options: Mapping[str, str] | None = None,
         *,
         branch: str | None = None,
+        identifier_columns: Sequence[str] = (),
+        net_changes: bool = False,
     ) -> ChangesScan:
         """Rows inserted and deleted after one snapshot (from the first on without it) and up to another.
 
-        `scan_changes(...).with_updates()` shows a delete and an insert of one row id as an update.
+        Args:
+            from_snapshot_id: the snapshot after which changes begin.
+            to_snapshot_id: the last snapshot; without it the newest one of the branch.
+            row_filter: which rows are wanted.
+            selected_fields: the columns that are shown, and compared.
+            case_sensitive: whether names of columns are.
+            options: options of planning (docs/scans.md).
+            branch: the branch that the snapshots are of.
+            identifier_columns: show a delete and an insert of equal values there as an update, as `with_updates` does.
+            net_changes: show only what is left of all changes of the range, as `with_net_changes` does.
+
+        A row that a commit only moves to another file is no change. `scan_changes(...).with_updates()` shows a delete and an
+        insert of one row as an update, by identifier fields or row ids.
         """
-        return ChangesScan(
+        scan = ChangesScan(
             self.metadata,
             self.storage,
             from_snapshot_id,
@@ -248,6 +262,8 @@ class Table(TableChanges):
             options or {},
             cache=self._caches.manifests,
         )
+        scan = scan.with_net_changes() if net_changes else scan
+        return scan.with_updates(identifier_columns) if identifier_columns else scan
 
     def verify(
         self,

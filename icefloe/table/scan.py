@@ -72,6 +72,10 @@ class ChangesScan(ChangelogScan):
         """The changes as a stream of Arrow batches."""
         return changes.changes_to_reader(self)
 
+    def to_spark(self, spark: "SparkSession") -> "DataFrame":
+        """The changes as a lazy DataFrame of a Spark session, read and compared by its executors."""
+        return engine_named("spark").changes(self, spark)
+
 
 def _installed(package: str) -> Any:
     try:

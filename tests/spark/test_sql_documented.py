@@ -406,7 +406,6 @@ NOT_THERE = (
     "rewrite_position_delete_files",
     "snapshot",
     "migrate",
-    "create_changelog_view",
     "compute_partition_stats",
     "rewrite_table_path",
 )
