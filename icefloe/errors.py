@@ -24,7 +24,8 @@
     │   │   ├── TableAlreadyExistsError, ViewAlreadyExistsError, NamespaceAlreadyExistsError
     │   ├── NamespaceNotEmptyError
     │   ├── IncompatibleChangeError         an evolution of schema, spec or order that the spec forbids
-    │   └── ValidationError                 a concurrent commit changed what this one relied on; not retried
+    │   ├── ValidationError                 a concurrent commit changed what this one relied on; not retried
+    │   └── IncompleteRewriteError          too many commits of a rewrite failed; others stay; carries the result
     ├── CommitFailed                        lost the race; nothing happened; retry on refreshed metadata
     │   └── StaleBaseError                  the table is not what the commit was prepared on; nothing was tried
     ├── CommitStateUnknown                  the outcome is not known: never delete files on it
@@ -193,6 +194,15 @@ class IncompatibleChangeError(StateError):
 
 class ValidationError(StateError):
     """A concurrent commit changed what this one relied on."""
+
+
+class IncompleteRewriteError(StateError):
+    """Some groups of a rewrite are committed, and more commits failed than the caller allows."""
+
+    def __init__(self, message: str, result: object = None) -> None:
+        super().__init__(message)
+        self.result = result
+        """What was done, and what was not (`icefloe.maintenance.RewriteResult`)."""
 
 
 class CommitFailed(IcefloeError):

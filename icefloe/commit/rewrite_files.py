@@ -25,8 +25,10 @@ from icefloe.versions import Feature, allows
 class RewriteFiles:
     """Replaces data files, or delete files, by others of the same meaning.
 
-    `planned` is the snapshot that the replaced files were read from; its sequence number goes into the new data files.
-    New delete files get `deletes_sequence_number`, or the new snapshot's.
+    `planned` is the snapshot that the replaced files were read from; its sequence number goes into the new data files, or,
+    without `keeps_number`, that of the new snapshot, and then equality deletes that came since are a conflict. New delete
+    files get `deletes_sequence_number`, or the new snapshot's. `live_rows` is how many rows were read of the replaced data
+    files; without it, the number is known only as far as deletion vectors tell.
     """
 
     def __init__(
@@ -40,12 +42,16 @@ class RewriteFiles:
         add_deletes: new_files.FilesInput = (),
         deletes_sequence_number: int | None = None,
         check_duplicates: bool = True,
+        keeps_number: bool = True,
+        live_rows: int | None = None,
     ) -> None:
         self._remove = NamedFiles.of(remove, metadata)
         self._remove_deletes = NamedDeletes.of(remove_deletes, metadata)
         self._planned = planned
         self._written = metadata
         self._check_duplicates = check_duplicates
+        self._keeps_number = keeps_number
+        self._live_rows = live_rows
         self._data = new_files.group_files(add, metadata, ManifestContent.DATA)
         deletes = new_files.group_files(add_deletes, metadata, ManifestContent.DELETES)
         self._deletes = tuple(new_files.with_sequence_number(group, deletes_sequence_number) for group in deletes)
@@ -65,6 +71,7 @@ class RewriteFiles:
         data = remove_files(parent, ManifestContent.DATA, self._remove.may_be_in, self._remove.mask)
         self._remove.check_removed(data.removed, "data file")
         since = conflicts.Since(parent, self._planned)
+        self._check_row_ids(parent)
         number = self._number(parent.metadata)
         # With files of its own commit among the replaced ones, no one number can be right for all of them.
         reaches = number is not None and conflicts.settled(self._planned, parent.bench) == self._planned
@@ -85,9 +92,22 @@ class RewriteFiles:
 
     def _number(self, metadata: TableMetadata) -> int | None:
         """The sequence number of the planned snapshot; v1 has none."""
-        if not allows(metadata.format_version, Feature.SEQUENCE_NUMBERS) or self._planned.snapshot_id is None:
+        has_numbers = allows(metadata.format_version, Feature.SEQUENCE_NUMBERS)
+        if not has_numbers or not self._keeps_number or self._planned.snapshot_id is None:
             return None
         return metadata.snapshot(self._planned.snapshot_id).sequence_number
+
+    def _check_row_ids(self, parent: Parent) -> None:
+        """Rows without ids, of before an upgrade, get them by the first commit after it; new files would change those."""
+        head, snapshot_id = parent.snapshot, self._planned.snapshot_id
+        if head is None or head.first_row_id is None or snapshot_id is None or not self._data:
+            return
+        planned = parent.metadata.snapshot_by_id(snapshot_id)
+        if planned is not None and planned.first_row_id is None:
+            raise ValidationError(
+                f"rows of snapshot {snapshot_id} had no ids, and got some by commits since then, which new files do not hold;"
+                " plan the rewrite anew"
+            )
 
     def _remaining_deletes(self, parent: Parent, data: NewManifests) -> NewManifests:
         removed = NamedFiles.of(data.removed, parent.metadata)
@@ -106,6 +126,8 @@ class RewriteFiles:
         if not data.removed:
             return
         before, after = _rows(data.removed), _rows(group.columns for group in self._data)
+        if self._live_rows is not None and after != self._live_rows:
+            raise ValidationError(f"a rewrite puts {after} rows in place of {self._live_rows} that were read")
         deleted, is_exact = self._deleted_rows(parent, data)
         live = before - deleted
         if after > live or (is_exact and after != live):

@@ -13,7 +13,7 @@ from icefloe.data.changes import (
 )
 from icefloe.data.file_rolling import data_file_of
 from icefloe.data.foreign_files import ForeignFile, describe_files, find_files, foreign_file
-from icefloe.data.in_order import in_pieces
+from icefloe.data.in_order import in_pieces, read_in_order
 from icefloe.data.incoming import RowsInput, incoming_tables
 from icefloe.data.locations import NewLocations, data_folder
 from icefloe.data.opening import open_file, partition_by_field, partition_constants
@@ -21,4 +21,4 @@ from icefloe.data.scanning import default_workers, read_pieces, rows_not_deleted
 from icefloe.data.shaping import shape_table, write_default
 from icefloe.data.task_deletes import DeleteLoader
 from icefloe.data.task_reader import ReadContext, read_task
-from icefloe.data.writing import TableWriter, WriteRequest, write_data_files
+from icefloe.data.writing import AS_THE_TABLE_SAYS, FileForm, TableWriter, WriteRequest, write_data_files

@@ -35,11 +35,8 @@ class WritePlan:
     locations: NewLocations
     finished: Callable[[DataFile], None]
     """Called with every file that is whole."""
-
-    @property
-    def target_bytes(self) -> int:
-        """How large a file gets before the next one is begun."""
-        return props.WRITE_TARGET_FILE_SIZE_BYTES.of(self.metadata.properties)
+    target_bytes: int
+    """How large a file gets before the next one is begun."""
 
 
 class RollingWriter:

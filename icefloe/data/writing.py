@@ -28,7 +28,7 @@ from icefloe.formats.arrow_types import stored_schema
 from icefloe.formats.metrics import metrics_modes
 from icefloe.manifests import DataFile
 from icefloe.metadata import TableMetadata
-from icefloe.partitioning import UNSORTED, transforms as tr
+from icefloe.partitioning import UNSORTED, PartitionSpec, SortOrder, transforms as tr
 from icefloe.schema import Schema, reserved
 from icefloe.storage import Storage
 from icefloe.versions import Feature, require
@@ -45,6 +45,36 @@ _LANE_BYTES = 256 << 20
 _GATHERED_BYTES = 1 << 20
 
 
+@dataclass(frozen=True, slots=True)
+class FileForm:
+    """What new files are like, as far as it is not what the table says; None is what that says."""
+
+    spec: PartitionSpec | None = None
+    order: SortOrder | None = None
+    is_arranged: bool = False
+    """Whether the rows come in that order, and stay as they come."""
+    target_bytes: int | None = None
+
+    def spec_of(self, metadata: TableMetadata) -> PartitionSpec:
+        """The spec that files are written with."""
+        return metadata.spec() if self.spec is None else self.spec
+
+    def order_of(self, metadata: TableMetadata) -> SortOrder:
+        """The order of the rows of a file; none if this library cannot sort by it."""
+        order = metadata.sort_order() if self.order is None else self.order
+        is_unknown = any(isinstance(field.transform, tr.UnknownTransform) for field in order.fields)
+        return UNSORTED if is_unknown else order
+
+    def target_of(self, metadata: TableMetadata) -> int:
+        """How large a file gets before the next one is begun, in bytes."""
+        known = props.WRITE_TARGET_FILE_SIZE_BYTES.of(metadata.properties)
+        return known if self.target_bytes is None else self.target_bytes
+
+
+AS_THE_TABLE_SAYS = FileForm()
+"""Files as a table wants them."""
+
+
 @dataclass(frozen=True)
 class WriteRequest:
     """Where rows are to be written. `written` gets every file that is whole, for whoever must clean up."""
@@ -54,6 +84,7 @@ class WriteRequest:
     written: list[DataFile] = field(default_factory=list)
     lineage: bool = False
     """Whether the rows come with the columns of row lineage, which are kept."""
+    form: FileForm = AS_THE_TABLE_SAYS
 
 
 def write_data_files(
@@ -64,13 +95,14 @@ def write_data_files(
     lineage: bool = False,
     workers: int | None = None,
     written: list[DataFile] | None = None,
+    form: FileForm = AS_THE_TABLE_SAYS,
 ) -> list[DataFile]:
     """Write Arrow data, frames or a stream of batches as data files of the table; partitions in the order of their first rows.
 
     With `lineage`, the data has the columns of row lineage, which are kept. On an error, nothing is left of the files that
     were being written; those that were whole by then are in `written`, for the caller to delete.
     """
-    with TableWriter(metadata, storage, lineage=lineage, workers=workers, written=written) as writer:
+    with TableWriter(metadata, storage, lineage=lineage, workers=workers, written=written, form=form) as writer:
         for table in incoming_tables(data):
             writer.write(table)
         return writer.close()
@@ -104,12 +136,14 @@ class TableWriter:
         workers: int | None = None,
         written: list[DataFile] | None = None,
         unique: str | None = None,
+        form: FileForm = AS_THE_TABLE_SAYS,
     ) -> None:
         """`unique` is the part of the files' names that no other writer has."""
-        _check(metadata, lineage)
+        _check(metadata, lineage, form)
         self.written: list[DataFile] = [] if written is None else written
-        self._plan = _plan(metadata, storage, lineage, self._add, unique or str(uuid.uuid4()))
-        self._is_sorted = self._plan.order != UNSORTED
+        self._plan = _plan(metadata, storage, lineage, self._add, unique or str(uuid.uuid4()), form)
+        self._is_arranged = form.is_arranged
+        self._is_sorted = self._plan.order != UNSORTED and not form.is_arranged
         self._workers = max(1, default_workers() if workers is None else workers)
         self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="icefloe-write")
         self._lanes: OrderedDict[tuple[Partition, int], _Lane] = OrderedDict()
@@ -168,7 +202,9 @@ class TableWriter:
 
     def _parts(self, rows: pa.Table) -> list[pa.Table]:
         """The rows of a partition in as many parts as are worth files of their own."""
-        count = 1 if self._is_sorted else min(self._workers, rows.nbytes // self._plan.target_bytes)
+        count = (
+            1 if self._is_sorted or self._is_arranged else min(self._workers, rows.nbytes // self._plan.target_bytes)
+        )
         if count <= 1:
             return [rows]
         size = -(-rows.num_rows // count)
@@ -277,32 +313,37 @@ def _distinct(partition: Partition) -> Partition:
     return tuple(struct.pack("d", value) if isinstance(value, float) else value for value in partition)
 
 
-def _check(metadata: TableMetadata, lineage: bool) -> None:
+def _check(metadata: TableMetadata, lineage: bool, form: FileForm) -> None:
     if props.ENCRYPTION_KEY_ID.of(metadata.properties) is not None:
         raise StateError("the table is encrypted; data files of encrypted tables cannot be written yet")
     if lineage:
         require(metadata.format_version, Feature.ROW_LINEAGE, "keeping row ids")
-    if metadata.spec().has_unknown_transform:
+    spec = form.spec_of(metadata)
+    if spec.has_unknown_transform:
         raise InvalidPartitionSpecError(
-            f"partition spec {metadata.default_spec_id} has a transform that is not known, so nothing can be written under it"
+            f"partition spec {spec.spec_id} has a transform that is not known, so nothing can be written under it"
         )
 
 
 def _plan(
-    metadata: TableMetadata, storage: Storage, lineage: bool, finished: Callable[[DataFile], None], unique: str
+    metadata: TableMetadata,
+    storage: Storage,
+    lineage: bool,
+    finished: Callable[[DataFile], None],
+    unique: str,
+    form: FileForm,
 ) -> WritePlan:
     table = metadata.schema()
     schema = Schema(*table.fields, *(reserved.ROW_LINEAGE_COLUMNS if lineage else ()), schema_id=table.schema_id)
-    order = metadata.sort_order()
-    if any(isinstance(field.transform, tr.UnknownTransform) for field in order.fields):
-        order = UNSORTED
+    order = form.order_of(metadata)
     return WritePlan(
         metadata,
         storage,
         schema,
-        metadata.spec(),
+        form.spec_of(metadata),
         order,
         metrics_modes(stored_schema(schema), metadata.properties, order),
         NewLocations(metadata, unique),
         finished,
+        form.target_of(metadata),
     )

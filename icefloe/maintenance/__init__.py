@@ -1,6 +1,10 @@
 """Keeping a table healthy: what may be deleted, and what should be rewritten; decided here, run by any engine."""
 
 from icefloe.maintenance.engines import Item, MaintenanceEngine, Result, Threads, engine_of
+from icefloe.maintenance.group_rewrite import GroupRewrite, RewrittenGroup
 from icefloe.maintenance.maintenance import Maintenance
 from icefloe.maintenance.ownership import Ownership, delete_own, delete_quietly
 from icefloe.maintenance.reachable import ReachableFiles, reachable_files
+from icefloe.maintenance.rewrite_job import RewriteGroup
+from icefloe.maintenance.rewrite_plan import RewritePlan
+from icefloe.maintenance.rewrite_result import GroupOutcome, GroupResult, RewriteResult

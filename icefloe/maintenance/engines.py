@@ -5,6 +5,7 @@ from typing import Protocol, TypeVar
 
 from icefloe.data import default_workers
 from icefloe.errors import InvalidInputError
+from icefloe.maintenance.group_rewrite import GroupRewrite, RewrittenGroup, rewrite_group
 from icefloe.parallel import in_order
 from icefloe.rows import engine_named
 
@@ -19,6 +20,10 @@ class MaintenanceEngine(Protocol):
         """The results of a function that can be sent elsewhere, such as one of a module, for each item, in any order."""
         ...
 
+    def rewrite(self, work: GroupRewrite) -> RewrittenGroup:
+        """Read the files of a group with their deletes, and write their rows to new files."""
+        ...
+
 
 class Threads:
     """This process, by several threads."""
@@ -26,6 +31,10 @@ class Threads:
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """The results in the order of the items."""
         return in_order(function, items, default_workers(), "icefloe-maintenance")
+
+    def rewrite(self, work: GroupRewrite) -> RewrittenGroup:
+        """Stream the rows from the old files to the new ones."""
+        return rewrite_group(work)
 
 
 def engine_of(engine: object | None) -> MaintenanceEngine:

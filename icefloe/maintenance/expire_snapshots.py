@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Protocol, Self
 
-from icefloe.commit import Change, CleanMetadata, Committed, Expire
+from icefloe.commit import Change, CleanMetadata, Committed, Expire, Outcome
 from icefloe.errors import LocationNotFoundError
 from icefloe.maintenance.ownership import LOG, Ownership, delete_quietly, note_foreign
 from icefloe.maintenance.reachable import live_content, manifest_lists_of, manifests_of, statistics_of
@@ -28,6 +28,9 @@ class Changes(Protocol):
 
     def commit(self) -> Committed:
         """Commit all changes, or fail as a whole."""
+
+    def try_commit(self) -> Outcome:
+        """The same, with the outcome as a value instead of an error."""
 
 
 class MaintainedTable(Protocol):

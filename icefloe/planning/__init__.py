@@ -19,6 +19,7 @@ from icefloe.planning.scan import (
     choose_snapshot,
     milliseconds,
     parsed_filter,
+    single_file_deletes,
 )
-from icefloe.planning.tasks import CombinedScanTask, FileScanTask, cut_task, pack_tasks
+from icefloe.planning.tasks import CombinedScanTask, FileScanTask, cut_task, pack_tasks, split_task
 from icefloe.planning.vector_deletes import PathTable

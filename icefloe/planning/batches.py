@@ -53,6 +53,11 @@ class ScanBatch:
         sizes = [stored_bytes(file) for deletes in self.deletes for file in deletes]
         return len(sizes), sum(sizes)
 
+    @property
+    def rows_of_vectors(self) -> Numbers | None:
+        """How many rows of each file a vector deletes, -1 without one; None if there are other deletes, too."""
+        return self.deletes.deleted_rows if isinstance(self.deletes, VectorDeletes) else None
+
     def tasks(self) -> Iterator[FileScanTask]:
         """The tasks, one for each file; their fields are made when something is asked of them."""
         return map(PlannedTask, repeat(self), range(len(self)))

@@ -6,11 +6,14 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from typing import Protocol, Self
 
+import pyarrow.compute as pc
+
 from icefloe.errors import InvalidInputError, NoSuchColumnError
 from icefloe.expressions import AlwaysTrue, Expression, as_expression, bind
-from icefloe.manifests import ManifestCache
+from icefloe.manifests import ManifestCache, ManifestContent
 from icefloe.metadata import MAIN_BRANCH, Snapshot, TableMetadata
 from icefloe.partitioning import unified_partition_type
+from icefloe.planning.delete_files import WANTED_OF_DELETES, scopes_of
 from icefloe.planning.options import ScanOptions, scan_options
 from icefloe.planning.plan import Plan, PlanRequest, Progress
 from icefloe.planning.reading import ManifestSource
@@ -203,6 +206,21 @@ class TableScan:
     def report(self) -> ScanReport | None:
         """What the newest plan of this scan did so far; None before the first."""
         return self._newest[0].report() if self._newest else None
+
+
+def single_file_deletes(scan: TableScan) -> frozenset[str]:
+    """The paths of the live delete files of a snapshot whose rows are all about one data file, by their bounds too."""
+    snapshot = scan.snapshot()
+    if snapshot is None:
+        return frozenset()
+    source = ManifestSource(scan.metadata, scan.storage, snapshot.snapshot_id, scan.schema, scan.cache)
+    paths: set[str] = set()
+    for manifest in source.manifests(snapshot):
+        if manifest.content is ManifestContent.DELETES:
+            columns = source.read(manifest, WANTED_OF_DELETES)
+            is_single = pc.and_(columns.is_live, scopes_of(columns).is_valid())
+            paths.update(columns.column("file_path").filter(is_single).to_pylist())
+    return frozenset(paths)
 
 
 def _nothing() -> Generator[FileScanTask, None, None]:

@@ -72,6 +72,12 @@ class VectorIndex:
         ]
         return np.concatenate([part.to_numpy(zero_copy_only=False) for part in parts]).astype(np.int64)
 
+    @cached_property
+    def deleted_rows(self) -> Numbers:
+        """How many rows each vector deletes."""
+        parts = [part.columns.column("record_count").to_numpy(zero_copy_only=False) for part in self._parts]
+        return np.concatenate(parts).astype(np.int64)
+
     def file(self, row: int) -> DataFile:
         """One vector."""
         return self.files(np.array([row]))[0]
@@ -147,6 +153,11 @@ class VectorDeletes(Sequence[tuple[DataFile, ...]]):
     def exists(self) -> Mask:
         """Which of the data files have a vector."""
         return self._vectors >= 0
+
+    @property
+    def deleted_rows(self) -> Numbers:
+        """How many rows of each data file its vector deletes; -1 without one."""
+        return np.where(self.exists, self._index.deleted_rows[self._vectors], -1)
 
     @property
     def total(self) -> int:

@@ -75,7 +75,12 @@ class ArrowEngine:
     def write(self, data: RowsInput, request: WriteRequest) -> list[DataFile]:
         """Write the data by several threads."""
         return write_data_files(
-            data, request.metadata, request.storage, lineage=request.lineage, written=request.written
+            data,
+            request.metadata,
+            request.storage,
+            lineage=request.lineage,
+            written=request.written,
+            form=request.form,
         )
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from icefloe import Table
+from icefloe.maintenance import GroupOutcome
 from icefloe.versions import ALL_VERSIONS
 from tests.maintenance.histories import History, check_same_rows, new_table, rows_of_snapshots, steps
 
@@ -17,7 +18,30 @@ def _expire(table: Table, draw: Draw) -> None:
     table.maintenance.expire_snapshots(older_than=FUTURE, retain_last=draw(st.integers(1, 4)))
 
 
-PROCEDURES: dict[str, Callable[[Table, Draw], None]] = {"expire snapshots": _expire}
+def _rewrite_data_files(table: Table, draw: Draw) -> None:
+    number = draw(st.integers(0, 255))
+    specs = sorted(table.specs())
+    options = {
+        "rewrite-all": number % 2 == 0,
+        "min-input-files": 1 + number // 2 % 3,
+        "target-file-size-bytes": (600, 1 << 20)[number // 6 % 2],
+        "delete-file-threshold": (1, 5)[number // 12 % 2],
+        "rewrite-old-specs": number // 24 % 2 == 0,
+        "partial-progress.enabled": number // 48 % 2 == 0,
+        "output-spec-id": specs[number % len(specs)],
+        "use-starting-sequence-number": number % 5 != 0,
+        "max-file-group-input-files": 1 + number % 3,
+    }
+    for branch in ("main", *(name for name, ref in table.refs().items() if ref.is_branch and name != "main")):
+        where = "k < 10" if number % 7 == 0 else None
+        result = table.maintenance.rewrite_data_files(options=options, where=where, branch=branch)
+        assert all(group.outcome is GroupOutcome.COMMITTED for group in result.groups), result
+
+
+PROCEDURES: dict[str, Callable[[Table, Draw], None]] = {
+    "expire snapshots": _expire,
+    "rewrite data files": _rewrite_data_files,
+}
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)

@@ -9,7 +9,7 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from pyspark.sql.types import BinaryType, StructType
 
-from icefloe.maintenance import Item, Result
+from icefloe.maintenance import GroupRewrite, Item, Result, RewrittenGroup, Threads
 
 _SENT = StructType().add("item", BinaryType())
 _TASKS = 64
@@ -43,3 +43,7 @@ class SparkMaintenance:
         frame = self.spark.createDataFrame(sent, _SENT).repartition(min(len(sent), _TASKS))
         for row in frame.mapInArrow(_Work(function), _SENT).toLocalIterator():
             yield cloudpickle.loads(bytes(row[0]))
+
+    def rewrite(self, work: GroupRewrite) -> RewrittenGroup:
+        """In this process; see the module."""
+        return Threads().rewrite(work)
