@@ -37,9 +37,9 @@ class NewManifests:
 
 
 def write_entries(
-    parent: Parent, columns: mf.ManifestColumns, content: mf.ManifestContent
+    parent: Parent, columns: mf.ManifestColumns, content: mf.ManifestContent, target_size: int | None = None
 ) -> tuple[mf.ManifestFile, ...]:
-    """The entries as new manifests of the target size."""
+    """The entries as new manifests of a target size, by default the table's."""
     metadata = parent.metadata
     spec = metadata.spec(columns.spec_id)
     form = mf.ManifestFormat(
@@ -59,7 +59,7 @@ def write_entries(
             form,
             parent.bench.manifest_names(metadata),
             parent.bench.write,
-            target_size=props.MANIFEST_TARGET_SIZE_BYTES.of(metadata.properties),
+            target_size=target_size or props.MANIFEST_TARGET_SIZE_BYTES.of(metadata.properties),
         )
     )
 
@@ -203,7 +203,7 @@ def _is_worth_it(parent: Parent, members: list[mf.ManifestFile], packed: list[mf
 
 
 def _merge(parent: Parent, manifests: list[mf.ManifestFile]) -> tuple[mf.ManifestFile, ...]:
-    return write_together(parent, [_carried(parent, manifest) for manifest in manifests], manifests[0].content)
+    return _write_together(parent, [_carried(parent, manifest) for manifest in manifests], manifests[0].content)
 
 
 def _carried(parent: Parent, manifest: mf.ManifestFile) -> mf.ManifestColumns:
@@ -219,21 +219,19 @@ def _carried(parent: Parent, manifest: mf.ManifestFile) -> mf.ManifestColumns:
     return columns.with_columns(status=pc.if_else(is_own, status, existing)).filter(stays)
 
 
-def write_together(
-    parent: Parent,
-    parts: Sequence[mf.ManifestColumns],
-    content: mf.ManifestContent,
-    arrange: Callable[[mf.ManifestColumns], mf.ManifestColumns] = lambda columns: columns,
+def _write_together(
+    parent: Parent, parts: Sequence[mf.ManifestColumns], content: mf.ManifestContent
 ) -> tuple[mf.ManifestFile, ...]:
     """The entries of several manifests of one spec in new ones: at least as many as they have types of partitions."""
     return tuple(
         manifest
         for alike in by_partition_type([part for part in parts if len(part)])
-        for manifest in write_entries(parent, arrange(_concat(alike)), content)
+        for manifest in write_entries(parent, concat_entries(alike), content)
     )
 
 
-def _concat(parts: Sequence[mf.ManifestColumns]) -> mf.ManifestColumns:
+def concat_entries(parts: Sequence[mf.ManifestColumns]) -> mf.ManifestColumns:
+    """The entries of all parts, which are of one spec and one type of partitions, one after the other."""
     if len(parts) == 1:
         return parts[0]
     length = sum(len(part) for part in parts)

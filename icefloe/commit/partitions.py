@@ -83,9 +83,12 @@ def _value_type(columns: ManifestColumns, field_id: int) -> types.IcebergType:
     return next(field.field_type for field in columns.partition_type.fields if field.field_id == field_id)
 
 
-def partition_order(columns: ManifestColumns) -> pa.Array:
-    """The positions of the files sorted by their partition values, nulls last."""
-    field_ids = [field.field_id for field in columns.partition_type.fields if field.field_id in columns.partition]
+def partition_order(columns: ManifestColumns, positions: Sequence[int]) -> pa.Array:
+    """The positions of the files sorted by their partition values, fields in this order, nulls last."""
+    fields = columns.partition_type.fields
+    ids = (fields[position].field_id for position in positions)
+    held = columns.partition
+    field_ids = [each for each in ids if each in held and not pa.types.is_null(held[each].type)]
     if not field_ids:
         return pa.array(np.arange(len(columns)))
     keys = {str(field_id): _ordered(columns.partition[field_id]) for field_id in field_ids}
@@ -116,7 +119,7 @@ class PartitionSet:
         """The partitions that these files are in."""
         return PartitionSet(
             {
-                spec_id: tuple(_distinct(_concat_partitions(alike)) for alike in by_partition_type(parts))
+                spec_id: tuple(_distinct(concat_partitions(alike)) for alike in by_partition_type(parts))
                 for spec_id, parts in _by_spec(groups).items()
             }
         )
@@ -176,7 +179,7 @@ def _may_be_in(own: ManifestColumns, manifest: ManifestFile) -> bool:
     return bool(possible.any())
 
 
-def _concat_partitions(parts: Sequence[ManifestColumns]) -> ManifestColumns:
+def concat_partitions(parts: Sequence[ManifestColumns]) -> ManifestColumns:
     """The partitions of all parts, one after the other, and nothing else of the files."""
     first = parts[0]
     length = sum(len(part) for part in parts)

@@ -1,77 +1,184 @@
-"""Rewrite manifests: the same files in other manifests, fewer and sorted by partition, so that scans read less."""
+"""Rewrite manifests: the same files in other manifests, of the right size and sorted by partition, so that scans read less.
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+Partitions are read first, and decide which entries go together; then each manifest is read once. Entries wait in an
+`EntrySpool`, so that memory does not grow with the table.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from icefloe import properties as props
 from icefloe.commit.added import FileGroup
-from icefloe.commit.new_manifests import NewManifests, form_of, write_together
+from icefloe.commit.entry_spool import EntrySpool, RankedEntries
+from icefloe.commit.manifest_groups import ROLL, ManifestChoice, ManifestGroup, groups_to_rewrite, live_files
+from icefloe.commit.new_manifests import NewManifests, concat_entries, form_of, write_entries
 from icefloe.commit.parent import Parent
-from icefloe.commit.partitions import partition_order
+from icefloe.commit.partitions import by_partition_type, concat_partitions, partition_order
 from icefloe.commit.producer import Delta
 from icefloe.errors import ValidationError
-from icefloe.manifests import EntryStatus, ManifestColumns, ManifestContent, ManifestFile
+from icefloe.manifests import EVERYTHING, EntryStatus, ManifestColumns, ManifestContent, ManifestFile, Wanted, wanted
 from icefloe.metadata import Operation
+from icefloe.parallel import in_order
+from icefloe.progress import Listener, Stage, silent
+
+_WORKERS = min(4, os.cpu_count() or 1)
+_KEYS = wanted("status", partition=True)
+
+Numbers = npt.NDArray[np.int64]
 
 
 class RewriteManifests:
-    """Writes manifests anew; no file comes or goes.
+    """Writes manifests anew, of both kinds in one commit; no file comes or goes.
 
-    `content` is which kind, `choose` which ones of it; all of them if not given. A spec with a single chosen manifest is
-    left alone. Manifests that other writers add in between are kept as they are.
+    `content` is which kind, `choose` which ones of it; all of them if not given. Manifests that are good already are left
+    alone, see `manifest_groups`; so are those that other writers add in between.
     """
 
     def __init__(
         self,
-        content: ManifestContent = ManifestContent.DATA,
+        content: ManifestContent | None = None,
         choose: Callable[[ManifestFile], bool] | None = None,
+        *,
+        choice: ManifestChoice | None = None,
+        progress: Listener = silent,
     ) -> None:
         self.added: tuple[FileGroup, ...] = ()
-        self._content = content
-        self._choose = choose
+        self._choice = choice or ManifestChoice(content, choose=choose)
+        self._progress = progress
 
     def apply(self, parent: Parent) -> Delta | None:
         """The manifests, the chosen ones replaced; nothing when there is nothing to gain."""
+        self._choice.check(parent.metadata)
         live = parent.manifests()
-        groups = self._groups(parent, live)
-        if not groups:
-            return None
-        chosen = {manifest for members in groups for manifest in members}
         new: list[ManifestFile] = []
-        for members in groups:
-            key = ("rewritten", form_of(parent.metadata), tuple(members))
-            new += parent.bench.remember(key, partial(self._rewrite, parent, members))
+        replaced: list[ManifestFile] = []
+        for group in self._groups(parent, live):
+            key = ("rewritten", form_of(parent.metadata), group)
+            made = parent.bench.remember(key, _Rewriting(parent, group, self._choice, self._progress).run)
+            if made:
+                new += made
+                replaced += group.manifests
+        if not new:
+            return None
         # The last look at what is about to be committed.
-        before, after = _live_files(chosen), _live_files(new)
+        before, after = _live(replaced), _live(new)
         if before != after:
-            raise ValidationError(f"manifests with {before} live files were rewritten to ones with {after}")
-        others = (manifest for manifest in live if manifest not in chosen)
-        manifests = NewManifests((*new, *others), replaced=len(chosen))
-        return Delta(Operation.REPLACE, manifests, entries_processed=before)
+            raise ValidationError(
+                f"manifests of {before[0]} live files with {before[1]} rows were rewritten to ones of {after[0]} with {after[1]}"
+            )
+        gone = set(replaced)
+        others = (manifest for manifest in live if manifest not in gone)
+        manifests = NewManifests((*new, *others), replaced=len(replaced))
+        return Delta(Operation.REPLACE, manifests, entries_processed=before[0])
 
-    def _groups(self, parent: Parent, live: Sequence[ManifestFile]) -> list[list[ManifestFile]]:
+    def _groups(self, parent: Parent, live: Sequence[ManifestFile]) -> list[ManifestGroup]:
         """What is rewritten together: what was chosen in the first attempt, as long as it is still live."""
-        now = list(filter(self._is_chosen, live))
+        if self._choice.only is not None:
+            _check_all(self._choice.only, live)
+        now = groups_to_rewrite(parent.metadata, live, self._choice)
         planned = parent.bench.remember(("chosen", self), lambda: now)
-        by_spec: dict[int, list[ManifestFile]] = {}
-        for manifest in planned if set(live).issuperset(planned) else now:
-            by_spec.setdefault(manifest.partition_spec_id, []).append(manifest)
-        return [members for members in by_spec.values() if len(members) > 1]
-
-    def _is_chosen(self, manifest: ManifestFile) -> bool:
-        return manifest.content is self._content and (self._choose is None or self._choose(manifest))
-
-    def _rewrite(self, parent: Parent, manifests: Sequence[ManifestFile]) -> tuple[ManifestFile, ...]:
-        read = (parent.read(manifest) for manifest in manifests)
-        return write_together(parent, [columns.filter(columns.is_live) for columns in read], self._content, _sorted)
+        is_live = set(live).issuperset(manifest for group in planned for manifest in group.manifests)
+        return planned if is_live else now
 
 
-def _sorted(columns: ManifestColumns) -> ManifestColumns:
-    existing = pa.array(np.full(len(columns), int(EntryStatus.EXISTING), np.int32))
-    return columns.take(partition_order(columns)).with_columns(status=existing)
+def _check_all(only: Iterable[str], live: Iterable[ManifestFile]) -> None:
+    missing = set(only) - {manifest.manifest_path for manifest in live}
+    if missing:
+        raise ValidationError(
+            f"{len(missing)} manifests of the plan are not part of the table any more, such as {min(missing)}; plan anew"
+        )
 
 
-def _live_files(manifests: Iterable[ManifestFile]) -> int:
-    return sum((each.added_files_count or 0) + (each.existing_files_count or 0) for each in manifests)
+def _live(manifests: Iterable[ManifestFile]) -> tuple[int, int]:
+    """Live files, and their rows."""
+    counted = [(live_files(each), (each.added_rows_count or 0) + (each.existing_rows_count or 0)) for each in manifests]
+    return sum(files for files, _ in counted), sum(rows for _, rows in counted)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Alike:
+    """Manifests whose partition values are of the same types, with the place of each live entry in the order of all."""
+
+    manifests: list[ManifestFile]
+    ranks: list[Numbers]
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self.ranks))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rewriting:
+    """One group on its way to new manifests."""
+
+    parent: Parent
+    group: ManifestGroup
+    choice: ManifestChoice
+    progress: Listener
+
+    def run(self) -> tuple[ManifestFile, ...]:
+        """The new manifests; none if they would be as many as before, since each has another type of partitions."""
+        parts = self.group.parts(self._target)
+        kinds = self._alike()
+        if parts == 1 and len(kinds) == len(self.group.manifests) > 1:
+            return ()
+        stage = Stage("manifests", len(self.group.manifests), self.progress)
+        return tuple(manifest for alike in kinds for manifest in self._written(alike, parts, stage))
+
+    @property
+    def _target(self) -> int:
+        return props.MANIFEST_TARGET_SIZE_BYTES.of(self.parent.metadata.properties)
+
+    def _alike(self) -> list[_Alike]:
+        keys = dict(zip(self.group.manifests, self._read(self.group.manifests, _KEYS), strict=True))
+        manifest_of = {id(columns): manifest for manifest, columns in keys.items()}
+        positions = self.choice.positions(self.parent.metadata.spec(self.group.spec_id))
+        return [
+            _Alike([manifest_of[id(columns)] for columns in members], _ranks(members, positions))
+            for members in by_partition_type([columns for columns in keys.values() if len(columns)])
+        ]
+
+    def _read(self, manifests: Sequence[ManifestFile], what: Wanted) -> Iterator[ManifestColumns]:
+        """The live entries of each manifest."""
+
+        def read(manifest: ManifestFile) -> ManifestColumns:
+            columns = self.parent.read(manifest, what)
+            return columns.filter(columns.is_live)
+
+        return in_order(read, manifests, _WORKERS, "icefloe-manifests")
+
+    def _written(self, alike: _Alike, parts: int, stage: Stage) -> Iterator[ManifestFile]:
+        """The manifests of one type of partitions, each written as soon as its last entry was read."""
+        size = -(-alike.count // max(1, round(parts * alike.count / max(1, self.group.live_files))))
+        waiting = np.bincount(np.concatenate(alike.ranks) // size)
+        with EntrySpool() as spool:
+            for columns, ranks in zip(self._read(alike.manifests, EVERYTHING), alike.ranks, strict=True):
+                numbers = ranks // size
+                for number in np.unique(numbers).tolist():
+                    members = numbers == number
+                    part = columns if members.all() else columns.filter(members)
+                    spool.add(number, RankedEntries(part, ranks[members]))
+                    waiting[number] -= len(part)
+                    if not waiting[number]:
+                        yield from self._write(spool.take(number))
+                stage.step()
+
+    def _write(self, parts: list[RankedEntries]) -> Iterable[ManifestFile]:
+        columns = concat_entries([part.columns for part in parts])
+        order = np.argsort(np.concatenate([part.ranks for part in parts]))
+        existing = pa.array(np.full(len(columns), int(EntryStatus.EXISTING), np.int32))
+        ordered = columns.take(pa.array(order)).with_columns(status=existing)
+        return write_entries(self.parent, ordered, self.group.content, int(ROLL * self._target))
+
+
+def _ranks(parts: Sequence[ManifestColumns], positions: Sequence[int]) -> list[Numbers]:
+    """The place of each entry in the order of all by partition."""
+    order = partition_order(concat_partitions(parts), positions).to_numpy()
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    return np.split(ranks, np.cumsum([len(part) for part in parts])[:-1])

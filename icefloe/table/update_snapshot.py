@@ -68,8 +68,11 @@ class UpdateSnapshot:
 
     def rewrite_manifests(
         self,
-        content: ManifestContent = ManifestContent.DATA,
+        content: ManifestContent | None = None,
         choose: Callable[[ManifestFile], bool] | None = None,
     ) -> Snapshot | None:
-        """Write manifests anew, fewer and sorted by partition; no file comes or goes."""
+        """Write manifests anew, of the right size and sorted by partition; no file comes or goes.
+
+        Those of one kind, or of both; nothing happens if they are good already.
+        """
         return self.add(commit.RewriteManifests(content, choose))

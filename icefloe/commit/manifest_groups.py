@@ -1,0 +1,184 @@
+"""Which manifests are worth writing anew: too many small ones, too large ones, and ones whose partitions overlap.
+
+Decided by the manifest list alone, so that a table whose manifests are good costs nothing to look at.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import TypeAlias
+
+from icefloe import properties as props
+from icefloe.errors import InvalidInputError, InvalidValueError
+from icefloe.manifests import ManifestContent, ManifestFile, PartitionFieldSummary
+from icefloe.metadata import TableMetadata
+from icefloe.partitioning import PartitionSpec
+from icefloe.schema import IcebergType, decode_bound
+
+ROLL = 1.2
+"""How much larger than the target a manifest may become, as in the Java library."""
+_MANY = 2
+"""Manifests are too many when there are so many times the number that their bytes need."""
+
+Key: TypeAlias = tuple[int, object]
+"""A value of a partition field in the order in which entries are sorted: values, then NaN, then null."""
+_NAN: Key = (1, 0)
+_NULL: Key = (2, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestChoice:
+    """Which manifests are asked for, and by which partition fields, by name, their entries are sorted first.
+
+    `only` are locations of manifests that are written anew in any case, and of which none may be missing.
+    """
+
+    content: ManifestContent | None = None
+    spec_id: int | None = None
+    sort_by: tuple[str, ...] = ()
+    choose: Callable[[ManifestFile], bool] | None = None
+    only: frozenset[str] | None = None
+
+    def includes(self, manifest: ManifestFile) -> bool:
+        """Whether a manifest is asked for."""
+        return (
+            self.content in (None, manifest.content)
+            and self.spec_id in (None, manifest.partition_spec_id)
+            and (self.only is None or manifest.manifest_path in self.only)
+            and (self.choose is None or self.choose(manifest))
+        )
+
+    def check(self, metadata: TableMetadata) -> None:
+        """Fail if the table has no such spec, or no such partition fields."""
+        specs = metadata.specs_by_id
+        if self.spec_id is not None and self.spec_id not in specs:
+            raise InvalidInputError(f"spec_id is {self.spec_id}; the table has {', '.join(map(str, sorted(specs)))}")
+        chosen = specs.values() if self.spec_id is None else [specs[self.spec_id]]
+        known = list(dict.fromkeys(field.name for spec in chosen for field in spec.fields))
+        for name in self.sort_by:
+            if name not in known:
+                raise InvalidInputError(
+                    f"sort_by names {name!r}, which is no partition field; fields are {', '.join(known) or 'none'}"
+                )
+
+    def positions(self, spec: PartitionSpec) -> list[int]:
+        """The fields of a spec by their position: those that were named first, in that order, then the others."""
+        names = [field.name for field in spec.fields]
+        named = [names.index(name) for name in dict.fromkeys(self.sort_by) if name in names]
+        return [*named, *(position for position in range(len(names)) if position not in named)]
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestGroup:
+    """Manifests of one spec and one kind that are written anew together, and why."""
+
+    spec_id: int
+    content: ManifestContent
+    manifests: tuple[ManifestFile, ...]
+    reason: str
+
+    @property
+    def live_files(self) -> int:
+        """The files that they hold."""
+        return sum(map(live_files, self.manifests))
+
+    def parts(self, target: int) -> int:
+        """How many manifests of a target size their live entries need."""
+        return min(_ideal_count(self.manifests, target), max(1, self.live_files))
+
+
+def live_files(manifest: ManifestFile) -> int:
+    """The files of a manifest that are part of the snapshot, as far as its list counts them."""
+    return (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
+
+
+def groups_to_rewrite(
+    metadata: TableMetadata, live: Iterable[ManifestFile], choice: ManifestChoice
+) -> list[ManifestGroup]:
+    """The groups of manifests that are worth it; none if sizes and order are good already."""
+    groups: dict[tuple[int, ManifestContent], list[ManifestFile]] = {}
+    for manifest in filter(choice.includes, live):
+        groups.setdefault((manifest.partition_spec_id, manifest.content), []).append(manifest)
+    return [
+        ManifestGroup(spec_id, content, tuple(members), reason)
+        for (spec_id, content), members in groups.items()
+        if (reason := _reason(metadata, spec_id, members, choice)) is not None
+    ]
+
+
+def _reason(
+    metadata: TableMetadata, spec_id: int, members: Sequence[ManifestFile], choice: ManifestChoice
+) -> str | None:
+    target = props.MANIFEST_TARGET_SIZE_BYTES.of(metadata.properties)
+    count, ideal = len(members), _ideal_count(members, target)
+    if choice.only is not None:
+        return "it was planned"
+    if count >= _MANY * ideal:
+        return f"{count} manifests hold what fits into {ideal}"
+    if any(each.manifest_length > ROLL * target and live_files(each) > 1 for each in members):
+        return f"manifests are larger than {ROLL} times {target} bytes"
+    spec = metadata.specs_by_id.get(spec_id)
+    if count > 1 and spec is not None and not is_clustered(members, _fields(metadata, spec, choice)):
+        return "partitions are spread over several manifests"
+    return None
+
+
+def _ideal_count(members: Sequence[ManifestFile], target: int) -> int:
+    """How many manifests of the target size live entries need; those that were deleted are not carried on."""
+    size = sum(map(_live_bytes, members))
+    return max(1, -(-size // target))
+
+
+def _live_bytes(manifest: ManifestFile) -> int:
+    live = live_files(manifest)
+    return manifest.manifest_length * live // max(1, live + (manifest.deleted_files_count or 0))
+
+
+# -- the order of partitions
+
+
+def _fields(metadata: TableMetadata, spec: PartitionSpec, choice: ManifestChoice) -> list[tuple[int, IcebergType]]:
+    members = metadata.partition_type(spec.spec_id).fields
+    return [(position, members[position].field_type) for position in choice.positions(spec)]
+
+
+def is_clustered(manifests: Sequence[ManifestFile], fields: Sequence[tuple[int, IcebergType]]) -> bool:
+    """Whether the ranges of the first field do not overlap, and where they are one value, those of the next one.
+
+    Ranges that only touch are fine. Without summaries nothing is known, which counts as out of order.
+    """
+    if not fields or len(manifests) < 2:
+        return True
+    (position, field_type), rest = fields[0], fields[1:]
+    try:
+        ranges = [_range_of(manifest, position, field_type) for manifest in manifests]
+    except InvalidValueError:
+        return True  # bounds of a column that was replaced since, whose order nobody asks for
+    if None in ranges:
+        return False
+    order = sorted(range(len(ranges)), key=lambda index: ranges[index] or ())
+    ordered = [(ranges[index] or (_NULL, _NULL), manifests[index]) for index in order]
+    if any(one[1] > other[0] for (one, _), (other, _) in pairwise(ordered)):
+        return False
+    return all(
+        low != high or is_clustered([manifest for _, manifest in members], rest)
+        for (low, high), members in groupby(ordered, key=lambda item: item[0])
+    )
+
+
+def _range_of(manifest: ManifestFile, position: int, field_type: IcebergType) -> tuple[Key, Key] | None:
+    summaries = manifest.partitions
+    if summaries is None or position >= len(summaries):
+        return None
+    keys = sorted(_keys(summaries[position], field_type))
+    return (keys[0], keys[-1]) if keys else (_NULL, _NULL)
+
+
+def _keys(summary: PartitionFieldSummary, field_type: IcebergType) -> Iterable[Key]:
+    for bound in (summary.lower_bound, summary.upper_bound):
+        if bound is not None:
+            yield 0, decode_bound(bound, field_type)
+    if summary.contains_nan:
+        yield _NAN
+    if summary.contains_null:
+        yield _NULL
