@@ -16,6 +16,7 @@ from icefloe.commit.committer import (
 )
 from icefloe.commit.conflicts import Isolation, Planned
 from icefloe.commit.expire import CleanMetadata, Expire
+from icefloe.commit.manifest_groups import ManifestChoice, ManifestGroup, groups_to_rewrite
 from icefloe.commit.matching import FilterInput
 from icefloe.commit.named_files import NamedDeletes, NamedInput
 from icefloe.commit.overwrite import Overwrite

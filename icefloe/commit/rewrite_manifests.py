@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from icefloe import properties as props
 from icefloe.commit.added import FileGroup
-from icefloe.commit.entry_spool import EntrySpool, RankedEntries
+from icefloe.commit.entry_spool import BUDGET, EntrySpool, RankedEntries
 from icefloe.commit.manifest_groups import ROLL, ManifestChoice, ManifestGroup, groups_to_rewrite, live_files
 from icefloe.commit.new_manifests import NewManifests, concat_entries, form_of, write_entries
 from icefloe.commit.parent import Parent
@@ -36,7 +36,8 @@ class RewriteManifests:
     """Writes manifests anew, of both kinds in one commit; no file comes or goes.
 
     `content` is which kind, `choose` which ones of it; all of them if not given. Manifests that are good already are left
-    alone, see `manifest_groups`; so are those that other writers add in between.
+    alone, see `manifest_groups`; so are those that other writers add in between. Beyond `memory` bytes of entries at once,
+    they wait on disk.
     """
 
     def __init__(
@@ -46,10 +47,12 @@ class RewriteManifests:
         *,
         choice: ManifestChoice | None = None,
         progress: Listener = silent,
+        memory: int = BUDGET,
     ) -> None:
         self.added: tuple[FileGroup, ...] = ()
         self._choice = choice or ManifestChoice(content, choose=choose)
         self._progress = progress
+        self._memory = memory
 
     def apply(self, parent: Parent) -> Delta | None:
         """The manifests, the chosen ones replaced; nothing when there is nothing to gain."""
@@ -57,9 +60,10 @@ class RewriteManifests:
         live = parent.manifests()
         new: list[ManifestFile] = []
         replaced: list[ManifestFile] = []
-        for group in self._groups(parent, live):
+        groups = self._groups(parent, live)
+        for group in groups:
             key = ("rewritten", form_of(parent.metadata), group)
-            made = parent.bench.remember(key, _Rewriting(parent, group, self._choice, self._progress).run)
+            made = parent.bench.remember(key, _Rewriting(parent, group, self._choice, self._progress, self._memory).run)
             if made:
                 new += made
                 replaced += group.manifests
@@ -73,8 +77,16 @@ class RewriteManifests:
             )
         gone = set(replaced)
         others = (manifest for manifest in live if manifest not in gone)
-        manifests = NewManifests((*new, *others), replaced=len(replaced))
+        manifests = NewManifests((*new, *others), replaced=len(replaced) + self._count_dead(parent, groups))
         return Delta(Operation.REPLACE, manifests, entries_processed=before[0])
+
+    def _count_dead(self, parent: Parent, groups: Iterable[ManifestGroup]) -> int:
+        """Manifests beside these groups that hold deleted entries only: they go, too, as with every new snapshot."""
+        sides = {(group.spec_id, group.content) for group in groups}
+        return sum(
+            (manifest.partition_spec_id, manifest.content) in sides and not manifest.has_live_files
+            for manifest in filter(self._choice.includes, parent.manifests_of(parent.snapshot))
+        )
 
     def _groups(self, parent: Parent, live: Sequence[ManifestFile]) -> list[ManifestGroup]:
         """What is rewritten together: what was chosen in the first attempt, as long as it is still live."""
@@ -120,6 +132,7 @@ class _Rewriting:
     group: ManifestGroup
     choice: ManifestChoice
     progress: Listener
+    memory: int
 
     def run(self) -> tuple[ManifestFile, ...]:
         """The new manifests; none if they would be as many as before, since each has another type of partitions."""
@@ -156,7 +169,7 @@ class _Rewriting:
         """The manifests of one type of partitions, each written as soon as its last entry was read."""
         size = -(-alike.count // max(1, round(parts * alike.count / max(1, self.group.live_files))))
         waiting = np.bincount(np.concatenate(alike.ranks) // size)
-        with EntrySpool() as spool:
+        with EntrySpool(self.memory) as spool:
             for columns, ranks in zip(self._read(alike.manifests, EVERYTHING), alike.ranks, strict=True):
                 numbers = ranks // size
                 for number in np.unique(numbers).tolist():

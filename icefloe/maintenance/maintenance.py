@@ -1,7 +1,7 @@
 """The procedures that keep a table healthy, under their names: `table.maintenance.expire_snapshots(...)`."""
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Literal, Self, overload
 
@@ -14,10 +14,18 @@ from icefloe.maintenance.dangling_deletes import (
     remove_dangling_deletes,
 )
 from icefloe.maintenance.expire_snapshots import ExpiredFiles, MaintainedTable, expire_snapshots
+from icefloe.maintenance.manifests import (
+    RewriteManifestsPlan,
+    RewrittenManifests,
+    manifest_choice,
+    plan_manifests,
+    rewrite_manifests,
+)
 from icefloe.maintenance.options import OptionValue
 from icefloe.maintenance.rewrite_plan import RewritePlan, plan_rewrite
 from icefloe.maintenance.rewrite_result import RewriteResult
 from icefloe.maintenance.table_statistics import ComputedTableStats, compute_table_stats
+from icefloe.manifests import ManifestFile
 from icefloe.planning import milliseconds
 from icefloe.progress import Listener
 
@@ -27,6 +35,61 @@ class Maintenance:
 
     def __init__(self, table: MaintainedTable) -> None:
         self._table = table
+
+    @overload
+    def rewrite_manifests(
+        self,
+        spec_id: int | None = None,
+        sort_by: Iterable[str] | None = None,
+        choose: Callable[[ManifestFile], bool] | None = None,
+        *,
+        branch: str | None = None,
+        dry_run: Literal[False] = False,
+        progress: Listener | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> RewrittenManifests: ...
+
+    @overload
+    def rewrite_manifests(
+        self,
+        spec_id: int | None = None,
+        sort_by: Iterable[str] | None = None,
+        choose: Callable[[ManifestFile], bool] | None = None,
+        *,
+        branch: str | None = None,
+        dry_run: Literal[True],
+        progress: Listener | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> RewriteManifestsPlan: ...
+
+    def rewrite_manifests(
+        self,
+        spec_id: int | None = None,
+        sort_by: Iterable[str] | None = None,
+        choose: Callable[[ManifestFile], bool] | None = None,
+        *,
+        branch: str | None = None,
+        dry_run: bool = False,
+        progress: Listener | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> RewrittenManifests | RewriteManifestsPlan:
+        """Write manifests anew, of the right size and sorted by partition, of data and of deletes in one commit.
+
+        Args:
+            spec_id: only manifests of this partition spec; those of all specs, each for itself, if not given.
+            sort_by: names of partition fields by which entries are sorted first; the order of the spec if not given.
+            choose: which manifests are written anew; all of them if not given.
+            branch: the branch whose manifests they are, `main` if not given.
+            dry_run: return a plan instead.
+            progress: called for each manifest that is done.
+            snapshot_properties: more for the summary of the snapshot.
+
+        No file comes or goes, and every entry keeps its numbers. Nothing happens if sizes and order are good already.
+        """
+        choice = manifest_choice(spec_id, sort_by, choose)
+        if dry_run:
+            return plan_manifests(self._table, choice, branch)
+        return rewrite_manifests(self._table, choice, branch, snapshot_properties, progress)
 
     @overload
     def expire_snapshots(self) -> "ExpireSnapshots": ...

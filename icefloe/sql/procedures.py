@@ -8,9 +8,13 @@ import pyarrow as pa
 
 from icefloe.catalog import Catalog
 from icefloe.errors import InvalidInputError, NoSuchObjectError, NoSuchSnapshotError, ValidationError
-from icefloe.manifests import ManifestContent
 from icefloe.metadata import Snapshot, summary as totals
-from icefloe.sql import changelog, delete_procedures, statistics_procedures  # noqa: F401 - they register their procedures
+from icefloe.sql import (  # noqa: F401 - they register their procedures
+    changelog,
+    delete_procedures,
+    statistics_procedures,
+    upkeep,
+)
 from icefloe.sql.adding import add_files
 from icefloe.sql.calling import (
     PROCEDURES,
@@ -20,7 +24,6 @@ from icefloe.sql.calling import (
     ParameterType as Type,
     Rows,
     bind,
-    integers,
     longs,
     no_foreign,
     procedure,
@@ -165,29 +168,6 @@ def _expire_snapshots(call: Call) -> Rows:
         clean_expired_metadata=bool(call.get("clean_expired_metadata")),
     )
     return [result.counts]
-
-
-@procedure(
-    integers("rewritten_manifests_count", "added_manifests_count"),
-    Parameter("use_caching", Type.BOOLEAN),
-    Parameter("spec_id", Type.INTEGER),
-)
-def _rewrite_manifests(call: Call) -> Rows:
-    """Only manifests of one spec, by default the current one, as the Java library does; then delete manifests."""
-    table, spec_id = call.table(), call.get("spec_id")
-    if spec_id is None:
-        spec_id = table.metadata.default_spec_id
-    elif spec_id not in table.specs():
-        raise InvalidInputError(f"spec_id is {spec_id}; the table has {', '.join(map(str, sorted(table.specs())))}")
-    replaced = added = 0
-    for content in ManifestContent:
-        snapshot = table.update_snapshot().rewrite_manifests(
-            content, lambda manifest: manifest.partition_spec_id == spec_id
-        )
-        if snapshot is not None:
-            replaced += int(_summary(snapshot).get(totals.MANIFESTS_REPLACED, 0))
-            added += int(_summary(snapshot).get(totals.MANIFESTS_CREATED, 0))
-    return [(replaced, added)]
 
 
 def _moved(table: Table, move: Callable[[ManageSnapshots], ManageSnapshots]) -> Rows:

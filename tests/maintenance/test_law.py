@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from icefloe import Table
-from icefloe.maintenance import GroupOutcome
+from icefloe.maintenance import GroupOutcome, RewrittenManifests
 from icefloe.versions import ALL_VERSIONS
 from tests.maintenance.histories import History, check_same_rows, new_table, rows_of_snapshots, steps
 
@@ -38,9 +38,15 @@ def _rewrite_data_files(table: Table, draw: Draw) -> None:
         assert all(group.outcome is GroupOutcome.COMMITTED for group in result.groups), result
 
 
+def _rewrite_manifests(table: Table, draw: Draw) -> None:
+    table.maintenance.rewrite_manifests()
+    assert table.maintenance.rewrite_manifests() == RewrittenManifests()
+
+
 PROCEDURES: dict[str, Callable[[Table, Draw], None]] = {
     "expire snapshots": _expire,
     "rewrite data files": _rewrite_data_files,
+    "rewrite manifests": _rewrite_manifests,
 }
 
 

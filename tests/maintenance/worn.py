@@ -95,6 +95,7 @@ class Procedure:
 
 
 PROCEDURES: dict[str, Procedure] = {
+    "rewrite manifests": Procedure(lambda table: table.maintenance.rewrite_manifests()),
     "expire snapshots": Procedure(lambda table: table.maintenance.expire_snapshots(older_than=FUTURE, retain_last=1)),
 }
 

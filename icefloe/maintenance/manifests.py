@@ -1,0 +1,146 @@
+"""Rewrites of manifests as users ask for them: a plan that can be shown, the commit, and what came of it."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+
+from icefloe.commit import ManifestChoice, ManifestGroup, RewriteManifests, SnapshotChange, groups_to_rewrite, target_of
+from icefloe.errors import InvalidInputError
+from icefloe.maintenance.expire_snapshots import MaintainedTable
+from icefloe.manifests import ManifestFile, SnapshotManifests
+from icefloe.metadata import MAIN_BRANCH, Snapshot, summary as totals
+from icefloe.progress import Listener, listener_or_bar
+from icefloe.schema import JSON
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenManifests:
+    """What a rewrite of manifests did: the counts of Java's procedure, and the snapshot, if one was made."""
+
+    rewritten_manifests_count: int = 0
+    added_manifests_count: int = 0
+    snapshot_id: int | None = field(default=None, kw_only=True)
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """The counts in the order of Java's procedure."""
+        return self.rewritten_manifests_count, self.added_manifests_count
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedManifests:
+    """Manifests of one spec and one kind that are to be written anew."""
+
+    spec_id: int
+    content: str
+    reason: str
+    files: int
+    bytes: int
+    manifests: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RewriteManifestsPlan:
+    """Which manifests would be written anew, and why; `run` does exactly that, or fails if the table has moved on."""
+
+    groups: tuple[PlannedManifests, ...]
+    snapshot_id: int | None
+    sort_by: tuple[str, ...]
+    branch: str
+    _table: MaintainedTable = field(repr=False, compare=False)
+
+    def __str__(self) -> str:
+        if not self.groups:
+            return "manifests are good as they are"
+        return "\n".join(
+            f"spec {each.spec_id}, {each.content}: {len(each.manifests)} manifests of {each.bytes} bytes with {each.files} "
+            f"files: {each.reason}"
+            for each in self.groups
+        )
+
+    def to_json(self) -> JSON:
+        """The plan as JSON."""
+        return {
+            "snapshot-id": self.snapshot_id,
+            "branch": self.branch,
+            "sort-by": list(self.sort_by),
+            "groups": [{**asdict(each), "manifests": list(each.manifests)} for each in self.groups],
+        }
+
+    def run(self, progress: Listener | None = None) -> RewrittenManifests:
+        """Write these manifests anew; an error if one of them is not part of the table any more."""
+        if not self.groups:
+            return RewrittenManifests()
+        only = frozenset(path for each in self.groups for path in each.manifests)
+        return _commit(self._table, ManifestChoice(sort_by=self.sort_by, only=only), self.branch, None, progress)
+
+
+def rewrite_manifests(
+    table: MaintainedTable,
+    choice: ManifestChoice,
+    branch: str | None = None,
+    snapshot_properties: Mapping[str, str] | None = None,
+    progress: Listener | None = None,
+) -> RewrittenManifests:
+    """Write the manifests anew that are worth it, of data and of deletes in one commit."""
+    return _commit(table, choice, branch, snapshot_properties, progress)
+
+
+def plan_manifests(table: MaintainedTable, choice: ManifestChoice, branch: str | None = None) -> RewriteManifestsPlan:
+    """What `rewrite_manifests` would do now."""
+    metadata = table.metadata
+    choice.check(metadata)
+    name = branch or MAIN_BRANCH
+    ref = metadata.refs.get(name)
+    snapshot = metadata.current_snapshot() if ref is None else metadata.snapshot(ref.snapshot_id)
+    live = () if snapshot is None else _live_manifests(table, snapshot)
+    groups = tuple(map(_shown, groups_to_rewrite(metadata, live, choice)))
+    return RewriteManifestsPlan(
+        groups, None if snapshot is None else snapshot.snapshot_id, choice.sort_by, name, _table=table
+    )
+
+
+def manifest_choice(
+    spec_id: int | None, sort_by: Iterable[str] | None, choose: Callable[[ManifestFile], bool] | None
+) -> ManifestChoice:
+    """The choice that a caller means."""
+    if sort_by is not None and (isinstance(sort_by, str) or not (sort_by := tuple(sort_by))):
+        raise InvalidInputError(f"sort_by is {sort_by!r}; give a list of names of partition fields, or leave it out")
+    return ManifestChoice(spec_id=spec_id, sort_by=tuple(sort_by or ()), choose=choose)
+
+
+def _live_manifests(table: MaintainedTable, snapshot: Snapshot) -> list[ManifestFile]:
+    source = SnapshotManifests(table.metadata, table.storage.read, table.storage.limits)
+    return [manifest for manifest in source.counted(snapshot) if manifest.has_live_files]
+
+
+def _shown(group: ManifestGroup) -> PlannedManifests:
+    return PlannedManifests(
+        group.spec_id,
+        group.content.name.lower(),
+        group.reason,
+        group.live_files,
+        sum(manifest.manifest_length for manifest in group.manifests),
+        tuple(manifest.manifest_path for manifest in group.manifests),
+    )
+
+
+def _commit(
+    table: MaintainedTable,
+    choice: ManifestChoice,
+    branch: str | None,
+    properties: Mapping[str, str] | None,
+    progress: Listener | None,
+) -> RewrittenManifests:
+    choice.check(table.metadata)
+    operation = RewriteManifests(choice=choice, progress=listener_or_bar(progress))
+    change = SnapshotChange(operation, target_of(table.metadata, branch, properties))
+    with table.transaction() as tx:
+        tx.add(change)
+        done = tx.commit()
+    if not change.snapshot_ids:
+        return RewrittenManifests()
+    [snapshot_id] = change.snapshot_ids
+    made = done.state.metadata.snapshot_by_id(snapshot_id)
+    summary = {} if made is None or made.summary is None else made.summary.properties
+    replaced, added = (int(summary.get(key, 0)) for key in (totals.MANIFESTS_REPLACED, totals.MANIFESTS_CREATED))
+    return RewrittenManifests(replaced, added, snapshot_id=snapshot_id)

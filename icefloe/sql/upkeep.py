@@ -1,0 +1,16 @@
+"""Procedures about the health of a table as a whole: its manifests."""
+
+from icefloe.sql.calling import Call, Parameter, ParameterType as Type, Rows, integers, procedure
+
+
+@procedure(
+    integers("rewritten_manifests_count", "added_manifests_count"),
+    Parameter("use_caching", Type.BOOLEAN),
+    Parameter("spec_id", Type.INTEGER),
+    Parameter("sort_by", Type.STRINGS),
+)
+def _rewrite_manifests(call: Call) -> Rows:
+    """Only manifests of one spec, by default the current one, as the Java library does. There is nothing to cache."""
+    table, spec_id = call.table(), call.get("spec_id")
+    chosen = table.metadata.default_spec_id if spec_id is None else spec_id
+    return [table.maintenance.rewrite_manifests(chosen, call.get("sort_by")).counts]
