@@ -6,7 +6,7 @@ What is the same everywhere is here; how names are kept, and how one metadata fi
 
 import uuid
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType, TracebackType
 from typing import Self
@@ -266,6 +266,25 @@ class Catalog(NamespaceOperations):
         """What a table is now, for another attempt to change it."""
         return self._existing_table(identifier)
 
+    _sees_every_commit = False
+    """Whether a commit that was prepared on a state that another one has replaced is refused in any case."""
+
+    def _metadata_locations(self) -> Iterator[tuple[Identifier, str]]:
+        """Every table of the catalog, and where its metadata file is."""
+        namespaces = list(self._child_namespaces(()))
+        while namespaces:
+            namespace = namespaces.pop()
+            namespaces += self._child_namespaces(namespace)
+            for identifier in self._table_names(namespace):
+                location = self._metadata_location(identifier)
+                if location is not None:
+                    yield identifier, location
+
+    def _metadata_location(self, identifier: Identifier) -> str | None:
+        """Where the metadata file of a table is; None if it is gone by now."""
+        state = self._table_state(identifier)
+        return None if state is None else state.metadata_location
+
     def _view_names(self, namespace: Identifier) -> set[Identifier]:
         return set(self.views.list(namespace))
 
@@ -382,6 +401,17 @@ class CatalogCommitter:
     def name(self) -> str:
         """The table's full name."""
         return show((self._catalog.name, *self._identifier))
+
+    @property
+    def sees_every_commit(self) -> bool:
+        """Whether a commit that was prepared on a state that another one has replaced is refused in any case."""
+        return self._catalog._sees_every_commit
+
+    def other_tables(self) -> Iterator[tuple[str, str]]:
+        """All other tables of the catalog: their names, and where their metadata files are."""
+        for identifier, location in self._catalog._metadata_locations():
+            if identifier != self._identifier:
+                yield show((self._catalog.name, *identifier)), location
 
     def load(self) -> TableState:
         """The newest state."""

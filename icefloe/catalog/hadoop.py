@@ -30,6 +30,8 @@ _VERSION_FILE = re.compile(rf"v([0-9]{{1,18}})({'|'.join(re.escape(ending) for e
 class HadoopCatalog(Catalog):
     """Tables as folders of a warehouse, for stores that can create a file exclusively; v1 to v3, no views."""
 
+    _sees_every_commit = True
+
     def __init__(self, name: str, properties: Mapping[str, str]) -> None:
         super().__init__(name, properties)
         if self._warehouse is None:
@@ -122,6 +124,10 @@ class HadoopCatalog(Catalog):
 
     def _table_names(self, namespace: Identifier) -> set[Identifier]:
         return {child for child in self._children(namespace) if self._has_table(child)}
+
+    def _metadata_location(self, identifier: Identifier) -> str | None:
+        versions = self._versions(identifier)
+        return versions[-1][1] if versions else None
 
     def _table_state(self, identifier: Identifier) -> TableState | None:
         versions = self._versions(identifier)

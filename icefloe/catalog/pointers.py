@@ -114,6 +114,7 @@ class PointerCatalog(Catalog):
 
     _table_pointers: Pointers
     _view_pointers: Pointers
+    _sees_every_commit = True
 
     def __init__(self, name: str, properties: Mapping[str, str]) -> None:
         super().__init__(name, properties)
@@ -127,6 +128,9 @@ class PointerCatalog(Catalog):
 
     def _has_table(self, identifier: Identifier) -> bool:
         return self._table_pointers.find(identifier) is not None
+
+    def _metadata_location(self, identifier: Identifier) -> str | None:
+        return self._table_pointers.find(identifier)
 
     def _table_names(self, namespace: Identifier) -> set[Identifier]:
         return self._table_pointers.names(namespace)

@@ -5,7 +5,7 @@ unless `schema_version` (PyIceberg) or `jdbc.schema-version` (Java) asks for ver
 properties or when something is in it, or in a namespace in it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -137,6 +137,13 @@ class SqlPointers(Pointers):
         )
         return {(*namespace, row[0]) for row in rows}
 
+    def all(self) -> list[tuple[Identifier, str]]:
+        """Every name with its location, by one query."""
+        columns = (_POINTERS.c.table_namespace, _POINTERS.c.table_name, _POINTERS.c.metadata_location)
+        of_noun = sa.and_(_POINTERS.c.catalog_name == self._catalog, self._is_of_noun())
+        rows = self._database.read(sa.select(*columns).where(of_noun))
+        return [((*namespace.split("."), name), location) for namespace, name, location in rows if location]
+
     def _changed_one(self, statement: sa.Update | sa.Delete, values: Mapping[str, str]) -> bool:
         """Whether a conditional change, in a transaction of its own, met the one row that it was meant for."""
 
@@ -152,6 +159,8 @@ class SqlPointers(Pointers):
 
 class SqlCatalog(PointerCatalog):
     """A catalog in a database of SQLite or PostgreSQL."""
+
+    _table_pointers: SqlPointers
 
     def __init__(self, name: str, properties: Mapping[str, str]) -> None:
         check_length(name, NAME_LENGTH, "catalog name")
@@ -198,6 +207,9 @@ class SqlCatalog(PointerCatalog):
             return frozenset(column["name"].lower() for column in inspector.get_columns(_POINTERS.name))
 
         return self._database.inspect(look)
+
+    def _metadata_locations(self) -> Iterator[tuple[Identifier, str]]:
+        return iter(self._table_pointers.all())
 
     # Namespaces
 

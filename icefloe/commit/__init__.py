@@ -8,6 +8,7 @@ from icefloe.commit.cherry_pick import CherryPick
 from icefloe.commit.committer import (
     BeforeSwap,
     Committer,
+    Surroundings,
     TableState,
     check_same_table,
     next_state,
@@ -15,7 +16,7 @@ from icefloe.commit.committer import (
     superseded_metadata_files,
 )
 from icefloe.commit.conflicts import Isolation, Planned
-from icefloe.commit.expire import CleanMetadata, Expire
+from icefloe.commit.expire import CleanMetadata, DropSnapshots, Expire, check_collectable
 from icefloe.commit.manifest_groups import ManifestChoice, ManifestGroup, groups_to_rewrite
 from icefloe.commit.matching import FilterInput
 from icefloe.commit.named_files import NamedDeletes, NamedInput

@@ -1,8 +1,8 @@
 """What a catalog must be able to do for one table, and the part of a commit that is the same, and pure, in every catalog."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from icefloe.commit.change import Prepared
 from icefloe.errors import CommitFailed, CommitStateUnknown
@@ -51,6 +51,18 @@ class Committer(Protocol):
         faster. CommitStateUnknown says that the outcome is not known. Any error of another kind, raised before the swap,
         is about the input. `next_state` is the part that is the same in every catalog.
         """
+
+
+@runtime_checkable
+class Surroundings(Protocol):
+    """What a committer may know of its catalog besides."""
+
+    @property
+    def sees_every_commit(self) -> bool:
+        """Whether a commit that was prepared on a state that another one has replaced is refused in any case."""
+
+    def other_tables(self) -> Iterable[tuple[str, str]]:
+        """All other tables of the catalog: their names, and where their metadata files are."""
 
 
 def next_state(base: TableState, prepared: Prepared, now_ms: int) -> TableMetadata:

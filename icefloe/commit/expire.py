@@ -37,20 +37,14 @@ class Expire(Change):
 
     def prepare(self, metadata: md.TableMetadata, bench: Workbench, /) -> Prepared:
         """The refs and snapshots to drop; every branch and tag must stay where it is until then."""
-        if not props.GC_ENABLED.of(metadata.properties):
-            raise InvalidPropertyError(
-                f"property {props.GC_ENABLED.key!r} is false: files of this table may be used elsewhere"
-            )
-        refs, snapshot_ids = self._expired(metadata, bench.clock_ms())
-        updates: list[up.TableUpdate] = [up.RemoveSnapshotRefUpdate(name) for name in refs]
-        if snapshot_ids:
-            updates.append(up.RemoveSnapshotsUpdate(snapshot_ids))
-        return Prepared(tuple(updates), _unmoved(metadata)) if updates else Prepared()
+        check_collectable(metadata)
+        return _dropping(metadata, *self._expired(metadata, bench.clock_ms()))
 
     def _expired(self, metadata: md.TableMetadata, now_ms: int) -> tuple[tuple[str, ...], tuple[int, ...]]:
         rules = md.retention_defaults(metadata.properties)
         if self.older_than_ms is not None:
-            rules = replace(rules, max_snapshot_age_ms=max(now_ms - self.older_than_ms, 0))
+            # Negative for a time to come, so that it is times that are compared.
+            rules = replace(rules, max_snapshot_age_ms=now_ms - self.older_than_ms)
         if self.retain_last is not None:
             rules = replace(rules, min_snapshots_to_keep=self.retain_last)
         named = self._named(metadata)
@@ -72,6 +66,29 @@ class Expire(Change):
             if snapshot_id in heads:
                 raise ValidationError(f"snapshot {snapshot_id} cannot expire: {heads[snapshot_id]!r} is at it")
         return tuple(each for each in self.snapshot_ids_to_expire if each in metadata.snapshots_by_id)
+
+
+@dataclass(frozen=True)
+class DropSnapshots(Change):
+    """Exactly these snapshots leave, and these refs, as they were planned; what is gone already is none of our business."""
+
+    snapshot_ids_to_drop: tuple[int, ...]
+    refs: tuple[tuple[str, int], ...] = ()
+    """Branches and tags, each with the snapshot that it was at."""
+
+    def prepare(self, metadata: md.TableMetadata, bench: Workbench, /) -> Prepared:  # noqa: ARG002 - no clock is needed
+        """The refs and snapshots to drop; a ref that moved, or a new one at a snapshot that is to go, is an error."""
+        check_collectable(metadata)
+        planned = dict(self.refs)
+        doomed = set(self.snapshot_ids_to_drop)
+        for name, ref in metadata.refs.items():
+            if ref.snapshot_id in doomed if name not in planned else ref.snapshot_id != planned[name]:
+                raise ValidationError(
+                    f"{name!r} is at snapshot {ref.snapshot_id} by now, so that the plan to expire snapshots does not hold"
+                    " any more; make a new one"
+                )
+        refs = tuple(name for name in planned if name in metadata.refs)
+        return _dropping(metadata, refs, tuple(each for each in doomed if each in metadata.snapshots_by_id))
 
 
 @dataclass(frozen=True)
@@ -110,6 +127,21 @@ class CleanMetadata(Change):
         schema, spec = metadata.current_schema_id, metadata.default_spec_id
         unmoved = (*_unmoved(metadata), req.AssertCurrentSchemaId(schema), req.AssertDefaultSpecId(spec))
         return Prepared(tuple(updates), unmoved)
+
+
+def check_collectable(metadata: md.TableMetadata) -> None:
+    """Refuse to delete files of a table that says that they may be used elsewhere."""
+    if not props.GC_ENABLED.of(metadata.properties):
+        raise InvalidPropertyError(
+            f"property {props.GC_ENABLED.key!r} is false: files of this table may be used elsewhere"
+        )
+
+
+def _dropping(metadata: md.TableMetadata, refs: Iterable[str], snapshot_ids: tuple[int, ...]) -> Prepared:
+    updates: list[up.TableUpdate] = [up.RemoveSnapshotRefUpdate(name) for name in refs]
+    if snapshot_ids:
+        updates.append(up.RemoveSnapshotsUpdate(snapshot_ids))
+    return Prepared(tuple(updates), _unmoved(metadata)) if updates else Prepared()
 
 
 def _unmoved(metadata: md.TableMetadata) -> tuple[req.TableRequirement, ...]:

@@ -1,6 +1,8 @@
 """What does the heavy part of maintenance: threads of this process, or an engine such as Spark, by the same decisions."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
 from typing import Protocol, TypeVar
 
 from icefloe.data import default_workers
@@ -25,16 +27,28 @@ class MaintenanceEngine(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
 class Threads:
-    """This process, by several threads."""
+    """This process, by several threads: as many as there are processors, if nobody says."""
+
+    workers: int | None = None
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """The results in the order of the items."""
-        return in_order(function, items, default_workers(), "icefloe-maintenance")
+        return in_order(function, items, self.workers or default_workers(), "icefloe-maintenance")
 
     def rewrite(self, work: GroupRewrite) -> RewrittenGroup:
         """Stream the rows from the old files to the new ones."""
         return rewrite_group(work)
+
+
+def in_rounds(
+    engine: MaintenanceEngine, function: Callable[[Item], Result], items: Iterable[Item], a_round: int = 1024
+) -> Iterator[Result]:
+    """The same results for any number of items, few of which are taken at a time: an engine may send all that it gets."""
+    todo = iter(items)
+    while batch := list(islice(todo, a_round)):
+        yield from engine.map(function, batch)
 
 
 def engine_of(engine: object | None) -> MaintenanceEngine:

@@ -1,27 +1,45 @@
 """Expiry of snapshots with their files: what was reachable before the commit, and is not by metadata read after it.
 
 Before is what the commit was prepared on, not what the handle knew when it was asked for. Once the commit happened, nothing
-is an error any more: files that cannot be told to be unneeded stay behind, with a note in the log.
+is an error any more: files that cannot be told to be unneeded stay behind, with a note in the log, and the next expiry tries
+again.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Protocol, Self
 
-from icefloe.commit import Change, CleanMetadata, Committed, Expire, Outcome
-from icefloe.errors import LocationNotFoundError
-from icefloe.maintenance.ownership import LOG, Ownership, delete_quietly, note_foreign
-from icefloe.maintenance.reachable import live_content, manifest_lists_of, manifests_of, statistics_of
-from icefloe.manifests import FileContent, ManifestFile
+import numpy as np
+import pyarrow.compute as pc
+
+from icefloe.commit import Change, CleanMetadata, Committed, DropSnapshots, Expire, Outcome, TableState, now_ms
+from icefloe.errors import CommitStateUnknown, LocationNotFoundError
+from icefloe.maintenance.deleting import DeleteSettings, Deletions, delete_files
+from icefloe.maintenance.engines import MaintenanceEngine, Threads
+from icefloe.maintenance.expired_files import MOST_LOCATIONS, ExpiredFiles, ExpiryPlan
+from icefloe.maintenance.expiry_intent import ExpiryIntent, intents_of, new_location
+from icefloe.maintenance.ownership import LOG, Ownership
+from icefloe.maintenance.unneeded import KINDS, Departure, Search, unneeded_files
 from icefloe.metadata import TableMetadata
-from icefloe.storage import Storage, deletion_key
+from icefloe.progress import Listener, silent
+from icefloe.storage import Storage
 
 _ATTEMPTS = 3
+_WHY = "needed by no snapshot any more"
+GRACE_MS = 300_000
+"""How long files of snapshots that were on no branch stay, where a catalog cannot see that they come back meanwhile."""
 
 
-class Changes(Protocol):
+class Changes(AbstractContextManager["Changes"], Protocol):
     """Changes of a table that are committed together."""
+
+    base: TableState
+
+    @property
+    def table_metadata(self) -> TableMetadata:
+        """What the table will be."""
 
     def add(self, change: Change, /) -> object:
         """One more change."""
@@ -31,6 +49,9 @@ class Changes(Protocol):
 
     def try_commit(self) -> Outcome:
         """The same, with the outcome as a value instead of an error."""
+
+    def abandon(self) -> None:
+        """Give it up."""
 
 
 class MaintainedTable(Protocol):
@@ -44,166 +65,233 @@ class MaintainedTable(Protocol):
         """The metadata as the handle knows it."""
 
     @property
+    def metadata_location(self) -> str | None:
+        """Where that is stored."""
+
+    @property
     def storage(self) -> Storage:
         """Where its files are."""
+
+    @property
+    def sees_every_commit(self) -> bool:
+        """Whether its catalog refuses every commit that was prepared on a state that another one has replaced."""
 
     def refresh(self) -> Self:
         """The same handle at the newest state."""
 
-    def transaction(self) -> AbstractContextManager[Changes]:
+    def transaction(self) -> Changes:
         """Changes that are committed together, when the block ends at the latest."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExpiredFiles:
-    """What an expiry deleted, or would have: the counts of Java's procedure, and the snapshots."""
+class Cleanup(Enum):
+    """What is deleted after snapshots left the table."""
 
-    snapshot_ids: tuple[int, ...] = ()
-    deleted_data_files_count: int = 0
-    deleted_position_delete_files_count: int = 0
-    deleted_equality_delete_files_count: int = 0
-    deleted_manifest_files_count: int = 0
-    deleted_manifest_lists_count: int = 0
-    deleted_statistics_files_count: int = 0
-    left_alone: tuple[str, ...] = field(default=(), kw_only=True)
-    """Files that nothing needs any more, and that are not deleted: they lie outside of the table's locations."""
-    problem: str | None = field(default=None, kw_only=True)
-    """Why no file was deleted, although snapshots are gone: their files stay behind."""
-
-    @property
-    def counts(self) -> tuple[int, ...]:
-        """The counts of files, in the order of Java's procedure."""
-        return (
-            self.deleted_data_files_count,
-            self.deleted_position_delete_files_count,
-            self.deleted_equality_delete_files_count,
-            self.deleted_manifest_files_count,
-            self.deleted_manifest_lists_count,
-            self.deleted_statistics_files_count,
-        )
+    ALL = "all"
+    """All files that nothing needs any more."""
+    METADATA = "metadata"
+    """Manifests, manifest lists and statistics; data and delete files stay."""
+    NONE = "none"
+    """Nothing."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Unneeded:
-    content: dict[str, int]
-    """What each file holds, by the spec's number."""
-    manifests: frozenset[str]
-    manifest_lists: frozenset[str]
-    statistics: frozenset[str]
+class ExpiryRequest:
+    """What is to go, and how."""
+
+    change: Expire | DropSnapshots
+    clean_metadata: bool = False
+    cleanup: Cleanup = Cleanup.ALL
+    engine: MaintenanceEngine = field(default_factory=Threads)
+    max_concurrent_deletes: int | None = None
+    listener: Listener = silent
+    grace_ms: int | None = None
+    """How long files of snapshots stay that were on no branch; None: as long as the catalog needs."""
+
+    def deleting(self, storage: Storage) -> DeleteSettings:
+        """How files are deleted."""
+        return DeleteSettings(storage, self.engine, self.listener, self.max_concurrent_deletes)
+
+    def search(self, storage: Storage, with_content: bool) -> Search:
+        """How files are looked for."""
+        return Search(storage, self.engine, self.listener, with_content)
+
+    def grace_of(self, table: MaintainedTable) -> int:
+        """How long files stay, in milliseconds."""
+        if self.grace_ms is not None:
+            return self.grace_ms
+        return 0 if table.sees_every_commit else GRACE_MS
 
 
-def expire_snapshots(
-    table: MaintainedTable, expire: Expire, *, delete_files: bool = True, clean_metadata: bool = False
-) -> ExpiredFiles:
-    """Drop snapshots from the table, and on request what only they needed of its metadata; then delete their files."""
-    with table.transaction() as tx:
-        tx.add(expire)
-        if clean_metadata:
-            tx.add(CleanMetadata())
-        done = tx.commit()
-    before = (done.base or done.state).metadata
-    after = done.state.metadata.snapshots_by_id
-    expired = tuple(snapshot.snapshot_id for snapshot in before.snapshots if snapshot.snapshot_id not in after)
-    if not expired or not delete_files:
-        return ExpiredFiles(expired)
+def expire_snapshots(table: MaintainedTable, request: ExpiryRequest) -> ExpiredFiles:
+    """Drop snapshots from the table, and on request what only they needed of its metadata; then delete their files.
+
+    Files of earlier expiries that were killed are deleted, too.
+    """
+    request.deleting(table.storage)
+    done, intent = _commit(table, request)
+    before, after = (done.base or done.state).metadata, done.state.metadata
+    expired = _gone(before, after)
+    refs = tuple(name for name in before.refs if name not in after.refs) if expired else ()
+    result = ExpiredFiles(expired, refs=refs)
+    if request.cleanup is Cleanup.NONE:
+        return result
+    held = _held_back(before, expired, request.grace_of(table))
     try:
-        unneeded, foreign = _unneeded_now(table, before, expired)
+        deletions = _delete_unneeded(table, before, expired, held, request) if intent else Deletions()
+        if intent is not None:
+            _settle(intent, deletions, held, request.grace_of(table), table.storage)
+        deletions.add(_finish_others(table, request, intent))
     except Exception as error:  # noqa: BLE001 - the commit happened, whatever is the matter with files
         LOG.warning("files of %d expired snapshots stay behind: %s", len(expired), error)
-        return ExpiredFiles(expired, problem=str(error))
-    return replace(_delete(unneeded, expired, table.storage), left_alone=foreign)
+        return replace(result, problem=str(error))
+    return replace(_with_counts(result, deletions), held_back=held)
 
 
-def _unneeded_now(
-    table: MaintainedTable, before: TableMetadata, expired: tuple[int, ...], attempts: int = _ATTEMPTS
-) -> tuple[_Unneeded, tuple[str, ...]]:
-    """What the table does not need any more, as it is now, and what of that is not its own."""
+def plan_expiry(table: MaintainedTable, request: ExpiryRequest) -> ExpiryPlan:
+    """What an expiry would do now; nothing is changed."""
+    changes = _changes(table, request)
+    before, after = changes.base.metadata, changes.table_metadata
+    changes.abandon()
+    expired = _gone(before, after)
+    counts, size, locations = np.zeros(len(KINDS), np.int64), 0, list[str]()
+    if request.cleanup is not Cleanup.NONE and expired:
+        departure = Departure(before, after, expired)
+        ownership = Ownership.of(after, None, before)
+        with unneeded_files(departure, request.search(table.storage, request.cleanup is Cleanup.ALL)) as files:
+            for batch in files.batches():
+                own = batch.filter(ownership.mask(batch["location"]))
+                counts += np.bincount(own["kind"], minlength=len(KINDS))
+                size += pc.sum(own["size"]).as_py() or 0
+                locations += own["location"].slice(0, MOST_LOCATIONS - len(locations)).to_pylist()
+    refs = tuple((name, ref.snapshot_id) for name, ref in before.refs.items() if name not in after.refs)
+
+    def run(plan: ExpiryPlan) -> ExpiredFiles:
+        return expire_snapshots(table, replace(request, change=DropSnapshots(plan.snapshot_ids, plan.refs)))
+
+    return ExpiryPlan(expired, refs, tuple(counts.tolist()), size, tuple(locations), run)
+
+
+def _changes(table: MaintainedTable, request: ExpiryRequest) -> Changes:
+    changes = table.transaction()
+    changes.add(request.change)
+    if request.clean_metadata:
+        changes.add(CleanMetadata())
+    return changes
+
+
+def _gone(before: TableMetadata, after: TableMetadata) -> tuple[int, ...]:
+    left = after.snapshots_by_id
+    return tuple(snapshot.snapshot_id for snapshot in before.snapshots if snapshot.snapshot_id not in left)
+
+
+def _commit(table: MaintainedTable, request: ExpiryRequest) -> tuple[Committed, ExpiryIntent | None]:
+    """Drop the snapshots; the intent says what is to be deleted then, and stays if nobody knows whether they are gone."""
+    changes = _changes(table, request)
+    intent = _intent(changes, request)
+    if intent is not None:
+        intent.write(table.storage)
+    try:
+        with changes:
+            done = changes.commit()
+    except CommitStateUnknown:
+        raise
+    except Exception:
+        if intent is not None:
+            intent.remove(table.storage)
+        raise
+    return done, intent and _of_base(intent, done, table.storage)
+
+
+def _intent(changes: Changes, request: ExpiryRequest) -> ExpiryIntent | None:
+    expired = _gone(changes.base.metadata, changes.table_metadata)
+    location = changes.base.metadata_location
+    if not expired or location is None or request.cleanup is Cleanup.NONE:
+        return None
+    with_content = request.cleanup is Cleanup.ALL
+    return ExpiryIntent(new_location(changes.base.metadata), location, expired, with_content, now_ms())
+
+
+def _of_base(intent: ExpiryIntent, done: Committed, storage: Storage) -> ExpiryIntent:
+    """The intent as it was committed: others may have been faster, so that it was prepared again on another state."""
+    if done.base is None or done.base.metadata_location in (None, intent.metadata_location):
+        return intent
+    expired = _gone(done.base.metadata, done.state.metadata)
+    actual = replace(intent, metadata_location=str(done.base.metadata_location), snapshot_ids=expired)
+    actual.write(storage)
+    return actual
+
+
+def _held_back(before: TableMetadata, expired: Iterable[int], grace_ms: int) -> tuple[int, ...]:
+    """The snapshots that a commit under way could still bring back: those that no branch or tag led to."""
+    if grace_ms <= 0:
+        return ()
+    reached = {ancestor.snapshot_id for ref in before.refs.values() for ancestor in before.ancestors(ref.snapshot_id)}
+    return tuple(snapshot_id for snapshot_id in expired if snapshot_id not in reached)
+
+
+def _delete_unneeded(
+    table: MaintainedTable,
+    before: TableMetadata,
+    expired: Iterable[int],
+    held: tuple[int, ...],
+    request: ExpiryRequest,
+    *,
+    with_content: bool | None = None,
+    attempts: int = _ATTEMPTS,
+) -> Deletions:
+    """Delete what the table does not need any more, as it is now."""
     # Others may have committed meanwhile, so what is still needed is read anew (FAILURES, rule 8).
     after = table.refresh().metadata
+    leaving = tuple(each for each in expired if each not in after.snapshots_by_id and each not in held)
+    all_files = request.cleanup is Cleanup.ALL if with_content is None else with_content
     try:
-        unneeded = _unneeded(before, after, expired, table.storage)
+        files = unneeded_files(Departure(before, after, leaving, held), request.search(table.storage, all_files))
     except LocationNotFoundError:
         # What is missing may have expired since the table was read, with files that others delete.
         if attempts == 1:
             raise
-        return _unneeded_now(table, before, expired, attempts - 1)
-    return _owned(unneeded, Ownership.of(after, None, before))
+        return _delete_unneeded(table, before, expired, held, request, with_content=with_content, attempts=attempts - 1)
+    with files:
+        return delete_files(files, Ownership.of(after, None, before), request.deleting(table.storage), _WHY)
 
 
-def _unneeded(before: TableMetadata, after: TableMetadata, expired: Iterable[int], storage: Storage) -> _Unneeded:
-    needed = manifests_of(after, after.snapshots, storage)
-    leaving = _manifests_leaving(before, expired, storage)
-    manifests = {path: leaving[path] for path in _certain(leaving, needed)}
-    doomed = dict(_content_leaving(before, manifests.values(), storage))
-    key = deletion_key(doomed)
-    content = {key(path): (path, holding) for path, holding in doomed.items()}
-    if content:
-        for paths, _ in live_content(after, needed.values(), storage):
-            for path in content.keys() & set(map(key, paths)):
-                del content[path]
-    return _Unneeded(
-        dict(content.values()),
-        frozenset(manifests),
-        _certain(manifest_lists_of(before), manifest_lists_of(after)),
-        _certain(statistics_of(before), statistics_of(after)),
+def _settle(intent: ExpiryIntent, deletions: Deletions, held: tuple[int, ...], grace_ms: int, storage: Storage) -> None:
+    """Forget the intent if all is done, else keep it for the next expiry."""
+    if held:
+        replace(intent, snapshot_ids=held, not_before_ms=now_ms() + grace_ms).write(storage)
+    elif not deletions.failed_count:
+        intent.remove(storage)
+
+
+def _finish_others(table: MaintainedTable, request: ExpiryRequest, own: ExpiryIntent | None) -> Deletions:
+    """Delete what earlier expiries announced, and have not deleted."""
+    deletions = Deletions()
+    for intent in list(intents_of(table.metadata, table.storage)):
+        if own is None or intent.location != own.location:
+            deletions.add(_finish(table, request, intent))
+    return deletions
+
+
+def _finish(table: MaintainedTable, request: ExpiryRequest, intent: ExpiryIntent) -> Deletions:
+    known, now = table.metadata.snapshots_by_id, now_ms()
+    is_committed = any(snapshot_id not in known for snapshot_id in intent.snapshot_ids)
+    if now < intent.not_before_ms or not (is_committed or intent.is_lost(now)):
+        return Deletions()
+    before = intent.before(table.metadata, table.storage) if is_committed else None
+    if before is None:
+        intent.remove(table.storage)
+        return Deletions()
+    expired = [each for each in intent.snapshot_ids if each in before.snapshots_by_id]
+    deletions = _delete_unneeded(table, before, expired, (), request, with_content=intent.with_content)
+    if not deletions.failed_count:
+        intent.remove(table.storage)
+    return deletions
+
+
+def _with_counts(result: ExpiredFiles, deletions: Deletions) -> ExpiredFiles:
+    return replace(
+        ExpiredFiles(result.snapshot_ids, *deletions.counts, refs=result.refs),
+        deleted_bytes=deletions.size,
+        left_alone=tuple(deletions.foreign),
+        failed=tuple(deletions.failed),
     )
-
-
-def _certain(paths: Collection[str], needed: Iterable[str]) -> frozenset[str]:
-    """The paths that are certain to be none of those that are needed."""
-    key = deletion_key(paths)
-    possible = set(map(key, needed))
-    return frozenset(path for path in paths if key(path) not in possible)
-
-
-def _owned(unneeded: _Unneeded, ownership: Ownership) -> tuple[_Unneeded, tuple[str, ...]]:
-    """What of it is the table's own, and the rest."""
-    content, foreign = ownership.split(unneeded.content)
-    groups = []
-    for group in (unneeded.manifests, unneeded.manifest_lists, unneeded.statistics):
-        own, others = ownership.split(sorted(group))
-        groups.append(frozenset(own))
-        foreign += others
-    note_foreign(foreign, "needed by no snapshot any more")
-    return _Unneeded({path: unneeded.content[path] for path in content}, *groups), tuple(foreign)
-
-
-def _manifests_leaving(before: TableMetadata, expired: Iterable[int], storage: Storage) -> dict[str, ManifestFile]:
-    """The manifests of expired snapshots; of one whose list is missing, somebody else has deleted all that was to be."""
-    manifests: dict[str, ManifestFile] = {}
-    for snapshot_id in expired:
-        try:
-            manifests |= manifests_of(before, [before.snapshot(snapshot_id)], storage)
-        except LocationNotFoundError as error:
-            LOG.warning("files of an expired snapshot are deleted by others, or stay behind: %s", error)
-    return manifests
-
-
-def _content_leaving(
-    before: TableMetadata, manifests: Iterable[ManifestFile], storage: Storage
-) -> Iterator[tuple[str, int]]:
-    """The files of these manifests, with what they hold; a missing one was deleted by others, after its files."""
-    leaving = list(manifests)
-    try:
-        parts = list(live_content(before, leaving, storage))
-    except LocationNotFoundError as error:
-        if len(leaving) > 1:
-            for manifest in leaving:
-                yield from _content_leaving(before, [manifest], storage)
-        else:
-            LOG.warning("files of an expired snapshot are deleted by others, or stay behind: %s", error)
-        return
-    for paths, contents in parts:
-        yield from zip(paths, contents, strict=True)
-
-
-def _delete(unneeded: _Unneeded, expired: tuple[int, ...], storage: Storage) -> ExpiredFiles:
-    """Delete what leads to others last, so that an interrupted expiry leaves nothing that points to nothing."""
-    why = "needed by no snapshot any more"
-    stayed = delete_quietly(storage, unneeded.content, why)
-    deleted = [content for path, content in unneeded.content.items() if path not in stayed]
-    counts = [
-        len(group) - len(delete_quietly(storage, group, why))
-        for group in (unneeded.manifests, unneeded.manifest_lists, unneeded.statistics)
-    ]
-    return ExpiredFiles(expired, *map(deleted.count, FileContent), *counts)

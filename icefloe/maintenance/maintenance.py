@@ -2,10 +2,11 @@
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import TracebackType
-from typing import Literal, Self, overload
+from dataclasses import replace
+from typing import Literal, overload
 
 from icefloe.commit import Expire
+from icefloe.errors import InvalidInputError
 from icefloe.expressions import Expression
 from icefloe.maintenance.dangling_deletes import (
     RemovalPlan,
@@ -13,7 +14,10 @@ from icefloe.maintenance.dangling_deletes import (
     plan_dangling_deletes,
     remove_dangling_deletes,
 )
-from icefloe.maintenance.expire_snapshots import ExpiredFiles, MaintainedTable, expire_snapshots
+from icefloe.maintenance.engines import engine_of
+from icefloe.maintenance.expire_snapshots import Cleanup, ExpiryRequest, MaintainedTable, expire_snapshots, plan_expiry
+from icefloe.maintenance.expired_files import ExpiredFiles, ExpiryPlan
+from icefloe.maintenance.expiry_builder import ExpireSnapshots
 from icefloe.maintenance.manifests import (
     RewriteManifestsPlan,
     RewrittenManifests,
@@ -27,7 +31,7 @@ from icefloe.maintenance.rewrite_result import RewriteResult
 from icefloe.maintenance.table_statistics import ComputedTableStats, compute_table_stats
 from icefloe.manifests import ManifestFile
 from icefloe.planning import milliseconds
-from icefloe.progress import Listener
+from icefloe.progress import Listener, listener_or_bar
 
 
 class Maintenance:
@@ -92,7 +96,7 @@ class Maintenance:
         return rewrite_manifests(self._table, choice, branch, snapshot_properties, progress)
 
     @overload
-    def expire_snapshots(self) -> "ExpireSnapshots": ...
+    def expire_snapshots(self) -> ExpireSnapshots: ...
 
     @overload
     def expire_snapshots(
@@ -104,7 +108,31 @@ class Maintenance:
         by_retention: bool = False,
         delete_files: bool = True,
         clean_expired_metadata: bool = False,
+        cleanup: Literal["all", "metadata", "none"] = "all",
+        max_concurrent_deletes: int | None = None,
+        grace: dt.timedelta | None = None,
+        engine: object | None = None,
+        progress: Listener | None = None,
+        dry_run: Literal[False] = False,
     ) -> ExpiredFiles: ...
+
+    @overload
+    def expire_snapshots(
+        self,
+        older_than: int | dt.datetime | None = None,
+        retain_last: int | None = None,
+        snapshot_ids: Iterable[int] = (),
+        *,
+        by_retention: bool = False,
+        delete_files: bool = True,
+        clean_expired_metadata: bool = False,
+        cleanup: Literal["all", "metadata", "none"] = "all",
+        max_concurrent_deletes: int | None = None,
+        grace: dt.timedelta | None = None,
+        engine: object | None = None,
+        progress: Listener | None = None,
+        dry_run: Literal[True],
+    ) -> ExpiryPlan: ...
 
     def expire_snapshots(
         self,
@@ -115,7 +143,13 @@ class Maintenance:
         by_retention: bool = False,
         delete_files: bool = True,
         clean_expired_metadata: bool = False,
-    ) -> "ExpiredFiles | ExpireSnapshots":
+        cleanup: Literal["all", "metadata", "none"] = "all",
+        max_concurrent_deletes: int | None = None,
+        grace: dt.timedelta | None = None,
+        engine: object | None = None,
+        progress: Listener | None = None,
+        dry_run: bool = False,
+    ) -> ExpiredFiles | ExpiryPlan | ExpireSnapshots:
         """Drop snapshots, and delete the files that only they needed.
 
         Args:
@@ -124,21 +158,34 @@ class Maintenance:
             snapshot_ids: drop these snapshots.
             by_retention: drop what the table's own retention lets go (`history.expire.max-snapshot-age-ms` and its siblings),
                 as any call with arguments does that names neither a time nor snapshots.
-            delete_files: whether files that nothing needs any more are deleted.
+            delete_files: whether files that nothing needs any more are deleted; False is `cleanup="none"`.
             clean_expired_metadata: also drop schemas and partition specs that no remaining snapshot needs.
+            cleanup: which files are deleted: all, only manifests, manifest lists and statistics, or none.
+            max_concurrent_deletes: how many batches of 1,000 files are deleted at a time.
+            grace: how long files of snapshots that were on no branch are left to a later expiry; by default 5 minutes where
+                the catalog cannot see that a commit brings them back, and else not at all.
+            engine: what reads manifests and deletes files: None for this process, a Spark session, or `"spark"`.
+            progress: called for each step; a bar on a terminal without it.
+            dry_run: return a plan: which snapshots, refs and files would go, and how many bytes.
 
         Snapshots that a branch or tag keeps stay, and so do younger ones that no branch leads to. Without any argument nothing
-        happens yet: what is returned can be told what to drop, and does it on `commit`, as in PyIceberg.
+        happens yet: what is returned can be told what to drop, and does it on `commit`, as in PyIceberg. What an expiry that
+        was killed has left is deleted, too.
         """
         ids = tuple(snapshot_ids)
-        if (
-            (older_than, retain_last, ids) == (None, None, ())
-            and delete_files
-            and not (by_retention or clean_expired_metadata)
-        ):
-            return ExpireSnapshots(self)
-        chosen = Expire(None if older_than is None else milliseconds(older_than), retain_last, ids)
-        return expire_snapshots(self._table, chosen, delete_files=delete_files, clean_metadata=clean_expired_metadata)
+        request = ExpiryRequest(
+            Expire(None if older_than is None else milliseconds(older_than), retain_last, ids),
+            clean_expired_metadata,
+            _cleanup(cleanup) if delete_files else Cleanup.NONE,
+            engine_of(engine),
+            max_concurrent_deletes,
+            listener_or_bar(progress),
+            None if grace is None else grace // dt.timedelta(milliseconds=1),
+        )
+        says_nothing = (older_than, retain_last, ids) == (None, None, ()) and request.cleanup is Cleanup.ALL
+        if says_nothing and not (by_retention or clean_expired_metadata or dry_run):
+            return ExpireSnapshots(lambda chosen: expire_snapshots(self._table, replace(request, change=chosen)))
+        return (plan_expiry if dry_run else expire_snapshots)(self._table, request)
 
     @overload
     def remove_dangling_deletes(
@@ -270,49 +317,8 @@ class Maintenance:
     compact = rewrite_data_files
 
 
-class ExpireSnapshots:
-    """Snapshots to drop, chosen one after the other; nothing happens before `commit`, or the end of a `with` block.
-
-    Unlike PyIceberg, `commit` deletes the files, too, that only these snapshots needed.
-    """
-
-    def __init__(self, maintenance: Maintenance) -> None:
-        self._maintenance = maintenance
-        self._ids: tuple[int, ...] = ()
-        self._older_than: int | dt.datetime | None = None
-        self._retain_last: int | None = None
-
-    def by_id(self, snapshot_id: int) -> Self:
-        """Drop this snapshot."""
-        return self.by_ids([snapshot_id])
-
-    def by_ids(self, snapshot_ids: Iterable[int]) -> Self:
-        """Drop these snapshots."""
-        self._ids += tuple(snapshot_ids)
-        return self
-
-    def older_than(self, moment: int | dt.datetime) -> Self:
-        """Drop snapshots older than a time, in milliseconds or as a datetime with a zone."""
-        milliseconds(moment)
-        self._older_than = moment
-        return self
-
-    def retain_last(self, count: int) -> Self:
-        """Keep this many snapshots of each branch in any case."""
-        self._retain_last = count
-        return self
-
-    def commit(self) -> ExpiredFiles:
-        """Do it; nothing if nothing was chosen."""
-        if self._older_than is None and self._retain_last is None and not self._ids:
-            return ExpiredFiles()
-        return self._maintenance.expire_snapshots(self._older_than, self._retain_last, self._ids)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is None:
-            self.commit()
+def _cleanup(text: str) -> Cleanup:
+    try:
+        return Cleanup(text)
+    except ValueError:
+        raise InvalidInputError(f"cleanup is {text!r}; it must be 'all', 'metadata' or 'none'") from None

@@ -8,11 +8,14 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from icefloe import properties as props
 from icefloe.commit import metadata_folder
 from icefloe.errors import InvalidLocationError
 from icefloe.metadata import TableMetadata, resolve_location
-from icefloe.storage import Storage, is_beneath
+from icefloe.storage import Storage, identity, is_beneath
 
 LOG = logging.getLogger(__name__)
 
@@ -38,6 +41,16 @@ class Ownership:
             return self.has_foreign or any(is_beneath(folder, location) for folder in self.folders)
         except InvalidLocationError:
             return False
+
+    def mask(self, locations: pa.Array) -> pa.Array:
+        """Which of many locations, in their normal form, may be deleted."""
+        if self.has_foreign:
+            return locations.is_valid()
+        is_own = pc.and_(False, locations.is_valid())
+        for folder in self.folders:
+            # Kept as they are spelled where they are not locations: then nothing lies beneath them.
+            is_own = pc.or_(is_own, pc.starts_with(locations, f"{identity(folder).rstrip('/')}/"))
+        return is_own
 
     def split(self, locations: Iterable[str]) -> tuple[list[str], list[str]]:
         """The files that may be deleted, and the others."""

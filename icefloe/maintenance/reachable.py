@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from icefloe.manifests import ManifestFile, SnapshotManifests, wanted
-from icefloe.metadata import Snapshot, TableMetadata
+from icefloe.metadata import PartitionStatisticsFile, Snapshot, StatisticsFile, TableMetadata
 from icefloe.parallel import in_order
 from icefloe.storage import Storage, identities, identity
 
@@ -43,7 +43,7 @@ def reachable_files(metadata: TableMetadata, metadata_location: str | None, stor
         frozenset(content),
         frozenset(manifests),
         manifest_lists_of(metadata),
-        statistics_of(metadata),
+        frozenset(statistics_in(metadata)),
         tuple(dict.fromkeys(_location(metadata, path) for path in log if path is not None)),
     )
 
@@ -72,11 +72,10 @@ def manifest_lists_of(metadata: TableMetadata) -> frozenset[str]:
     return frozenset(_location(metadata, path) for path in paths if path)
 
 
-def statistics_of(metadata: TableMetadata) -> frozenset[str]:
-    """The statistics files, of the table and of partitions."""
-    paths = [file.statistics_path for file in metadata.statistics]
-    paths += [file.statistics_path for file in metadata.partition_statistics]
-    return frozenset(_location(metadata, path) for path in paths)
+def statistics_in(metadata: TableMetadata) -> dict[str, int]:
+    """The statistics files, of the table and of partitions, with their sizes."""
+    files: list[StatisticsFile | PartitionStatisticsFile] = [*metadata.statistics, *metadata.partition_statistics]
+    return {_location(metadata, file.statistics_path): file.file_size_in_bytes for file in files}
 
 
 def _location(metadata: TableMetadata, path: str) -> str:

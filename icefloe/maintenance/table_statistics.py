@@ -20,7 +20,7 @@ from icefloe.formats.theta_codec import THETA_BLOB, encode_sketch
 from icefloe.maintenance.engines import MaintenanceEngine, engine_of
 from icefloe.maintenance.expire_snapshots import MaintainedTable
 from icefloe.maintenance.ownership import Ownership, delete_own
-from icefloe.maintenance.reachable import statistics_of
+from icefloe.maintenance.reachable import statistics_in
 from icefloe.metadata import BlobMetadata, Snapshot, StatisticsFile, TableMetadata, relativize
 from icefloe.planning import CombinedScanTask, FileScanTask, TableScan, pack_tasks
 from icefloe.progress import Listener, Stage, listener_or_bar
@@ -199,6 +199,6 @@ def _delete_replaced(done: Committed, snapshot_id: int, storage: Storage) -> Non
     if not props.GC_ENABLED.of(after.properties):
         return
     replaced = [before.resolve(file.statistics_path) for file in before.statistics if file.snapshot_id == snapshot_id]
-    needed = statistics_of(after)
+    needed = statistics_in(after)
     unneeded = (location for location in replaced if identity(location) not in needed)
     delete_own(storage, Ownership.of(after, None, before), unneeded, "statistics that were computed anew")

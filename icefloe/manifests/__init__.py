@@ -20,9 +20,13 @@ from icefloe.manifests.entry_codec import (
 )
 from icefloe.manifests.inheritance import assign_first_row_ids, assign_sequence_numbers, inherit
 from icefloe.manifests.list_codec import (
+    MANIFEST_TABLE,
     decode_manifest_list,
+    decode_manifest_table,
     encode_manifest_list,
     inline_manifests,
+    manifest_table,
+    manifests_in,
     read_manifest_list,
 )
 from icefloe.manifests.metrics import MetricColumns, list_offsets

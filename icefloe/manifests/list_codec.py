@@ -2,13 +2,14 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from icefloe import avro
 from icefloe.errors import CorruptFileError, InvalidInputError
@@ -67,6 +68,21 @@ _CHOICE = avro.TakeFields(
     )
 )
 
+_TABLE_COLUMNS = {
+    "manifest_path": pa.string(),
+    "manifest_length": pa.int64(),
+    "partition_spec_id": pa.int32(),
+    "added_snapshot_id": pa.int64(),
+    "content": pa.int32(),
+    "sequence_number": pa.int64(),
+    "min_sequence_number": pa.int64(),
+    "added_files_count": pa.int32(),
+    "existing_files_count": pa.int32(),
+}
+MANIFEST_TABLE = pa.schema(list(_TABLE_COLUMNS.items()))
+"""The columns of manifests where there are many: what is needed to choose some and to read them."""
+_TABLE_CHOICE = avro.TakeFields(tuple((_FIELDS[name][0], name, avro.Take((name, 0))) for name in _TABLE_COLUMNS))
+
 
 def read_manifest_list(
     location: str, read: Read, *, table_location: str | None = None, limits: Limits = DEFAULT_LIMITS
@@ -89,6 +105,37 @@ def decode_manifest_list(
             raise CorruptFileError(location, f"it is not a manifest list: a manifest has no {name}")
     rows = zip(*(column.to_pylist() for column in columns.values()), strict=True)
     return tuple(_manifest(dict(zip(columns, row, strict=True)), location, table_location) for row in rows)
+
+
+def decode_manifest_table(
+    data: bytes, location: str, *, table_location: str | None = None, limits: Limits = DEFAULT_LIMITS
+) -> pa.Table:
+    """The same in columns, without the partition summaries: for readers of many lists."""
+    container = avro.open_container(data, location, limits)
+    decoded = decode_rows(container, _TABLE_CHOICE)
+    columns = {key[0]: column for key, column in decoded.columns.items()}
+    for name in _NEVER_NULL:
+        if name not in columns or columns[name].null_count:
+            raise CorruptFileError(location, f"it is not a manifest list: a manifest has no {name}")
+    arrays = []
+    for name, column_type in _TABLE_COLUMNS.items():
+        column = columns[name].cast(column_type) if name in columns else pa.nulls(decoded.rows, column_type)
+        arrays.append(pc.fill_null(column, 0) if name in _ZERO_IN_V1 else column)
+    if table_location is not None:
+        arrays[0] = pa.array([resolve_location(table_location, path) for path in arrays[0].to_pylist()], pa.string())
+    return pa.Table.from_arrays(arrays, schema=MANIFEST_TABLE)
+
+
+def manifest_table(manifests: Iterable[ManifestFile]) -> pa.Table:
+    """Manifests that are values already, in these columns."""
+    rows = [{name: getattr(manifest, name) for name in _TABLE_COLUMNS} for manifest in manifests]
+    return pa.Table.from_pylist([row | {"content": int(row["content"])} for row in rows], MANIFEST_TABLE)
+
+
+def manifests_in(table: pa.Table | pa.RecordBatch) -> Iterator[ManifestFile]:
+    """The values of such columns."""
+    for row in table.to_pylist():
+        yield ManifestFile(**(row | {"content": ManifestContent(row["content"])}))
 
 
 def _manifest(fields: dict[str, Any], location: str, table_location: str | None) -> ManifestFile:

@@ -12,6 +12,7 @@ from icefloe.metadata import Snapshot, summary as totals
 from icefloe.sql import (  # noqa: F401 - they register their procedures
     changelog,
     delete_procedures,
+    expiring,
     statistics_procedures,
     upkeep,
 )
@@ -140,34 +141,6 @@ procedure(
     Parameter("check_duplicate_files", Type.BOOLEAN),
     Parameter("parallelism", Type.INTEGER),
 )(add_files)
-
-
-@procedure(
-    longs(
-        "deleted_data_files_count",
-        "deleted_position_delete_files_count",
-        "deleted_equality_delete_files_count",
-        "deleted_manifest_files_count",
-        "deleted_manifest_lists_count",
-        "deleted_statistics_files_count",
-    ),
-    Parameter("older_than", Type.TIMESTAMP),
-    Parameter("retain_last", Type.INTEGER),
-    Parameter("max_concurrent_deletes", Type.INTEGER),
-    Parameter("stream_results", Type.BOOLEAN),
-    Parameter("snapshot_ids", Type.LONGS),
-    Parameter("clean_expired_metadata", Type.BOOLEAN),
-)
-def _expire_snapshots(call: Call) -> Rows:
-    # How deletes are run is ours to choose: in bulk, several at a time, and nothing is collected on a driver.
-    result = call.table().maintenance.expire_snapshots(
-        call.get("older_than"),
-        call.get("retain_last"),
-        call.get("snapshot_ids") or (),
-        by_retention=True,
-        clean_expired_metadata=bool(call.get("clean_expired_metadata")),
-    )
-    return [result.counts]
 
 
 def _moved(table: Table, move: Callable[[ManageSnapshots], ManageSnapshots]) -> Rows:

@@ -1,10 +1,10 @@
 """The handle of a table that users hold: what it is now, and the ways to change it. It joins rooms and holds no rule."""
 
 import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Self
 
-from icefloe.commit import Caches, Committer, TableState, Timing, check_same_table
+from icefloe.commit import Caches, Committer, Surroundings, TableState, Timing, check_same_table
 from icefloe.errors import without_credentials
 from icefloe.expressions import Expression
 from icefloe.inspect import Inspect
@@ -170,6 +170,15 @@ class Table(TableChanges):
     def maintenance(self) -> Maintenance:
         """Maintenance procedures: `table.maintenance.expire_snapshots(...)`."""
         return Maintenance(self)
+
+    @property
+    def sees_every_commit(self) -> bool:
+        """Whether its catalog refuses every commit that was prepared on a state that another one has replaced."""
+        return isinstance(self._committer, Surroundings) and self._committer.sees_every_commit
+
+    def other_tables(self) -> Iterable[tuple[str, str]]:
+        """All other tables of its catalog, as far as that can tell: their names, and where their metadata files are."""
+        return self._committer.other_tables() if isinstance(self._committer, Surroundings) else ()
 
     def refresh(self) -> Self:
         """Move this handle to the newest state; an error if another table has the name by now."""
