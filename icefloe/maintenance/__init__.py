@@ -2,6 +2,7 @@
 
 from icefloe.maintenance.engines import Item, MaintenanceEngine, Result, Threads, engine_of
 from icefloe.maintenance.group_rewrite import GroupRewrite, RewrittenGroup
+from icefloe.maintenance.health import HEALTH_SCHEMA, PartitionHealth, TableHealth
 from icefloe.maintenance.maintenance import Maintenance
 from icefloe.maintenance.manifests import RewriteManifestsPlan, RewrittenManifests
 from icefloe.maintenance.ownership import Ownership, delete_own, delete_quietly

@@ -15,9 +15,16 @@ from icefloe.maintenance.dangling_deletes import (
     remove_dangling_deletes,
 )
 from icefloe.maintenance.engines import engine_of
-from icefloe.maintenance.expire_snapshots import Cleanup, ExpiryRequest, MaintainedTable, expire_snapshots, plan_expiry
+from icefloe.maintenance.expire_snapshots import (
+    Cleanup,
+    ExpiryRequest,
+    MaintainedTable,
+    expire_snapshots,
+    plan_expiry,
+)
 from icefloe.maintenance.expired_files import ExpiredFiles, ExpiryPlan
 from icefloe.maintenance.expiry_builder import ExpireSnapshots
+from icefloe.maintenance.health import TableHealth, health
 from icefloe.maintenance.manifests import (
     RewriteManifestsPlan,
     RewrittenManifests,
@@ -39,6 +46,17 @@ class Maintenance:
 
     def __init__(self, table: MaintainedTable) -> None:
         self._table = table
+
+    def health(self, branch: str | None = None, *, progress: Listener | None = None) -> TableHealth:
+        """How healthy the table is: files, deletes and overlap by partition, manifests, snapshots and logs.
+
+        Args:
+            branch: the branch to look at, `main` by default.
+            progress: called for each manifest that is read.
+
+        `str()` of the answer is made to be read, `to_arrow()` has one row for each partition. Only manifests are read.
+        """
+        return health(self._table, branch, progress)
 
     @overload
     def rewrite_manifests(

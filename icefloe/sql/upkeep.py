@@ -1,5 +1,6 @@
-"""Procedures about the health of a table as a whole: its manifests."""
+"""Procedures about the health of a table as a whole: how it is, and its manifests."""
 
+from icefloe.maintenance import HEALTH_SCHEMA
 from icefloe.sql.calling import Call, Parameter, ParameterType as Type, Rows, integers, procedure
 
 
@@ -14,3 +15,9 @@ def _rewrite_manifests(call: Call) -> Rows:
     table, spec_id = call.table(), call.get("spec_id")
     chosen = table.metadata.default_spec_id if spec_id is None else spec_id
     return [table.maintenance.rewrite_manifests(chosen, call.get("sort_by")).counts]
+
+
+@procedure(HEALTH_SCHEMA, Parameter("branch", Type.STRING))
+def _health(call: Call) -> Rows:
+    """One row for each partition; the Java library has no such procedure."""
+    return call.table().maintenance.health(call.get("branch")).to_arrow()
