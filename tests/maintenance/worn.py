@@ -94,7 +94,16 @@ class Procedure:
         return self.needs is None or allows(version, self.needs)
 
 
+ALL_FILES = {"rewrite-all": "true", "partial-progress.enabled": "true"}
+
 PROCEDURES: dict[str, Procedure] = {
+    "compact": Procedure(lambda table: table.maintenance.rewrite_data_files(options=ALL_FILES)),
+    "compact into one spec": Procedure(
+        lambda table: table.maintenance.rewrite_data_files(options=ALL_FILES | {"rewrite-old-specs": "true"})
+    ),
+    "remove dangling deletes": Procedure(
+        lambda table: table.maintenance.remove_dangling_deletes(), Feature.DELETE_FILES
+    ),
     "rewrite manifests": Procedure(lambda table: table.maintenance.rewrite_manifests()),
     "expire snapshots": Procedure(lambda table: table.maintenance.expire_snapshots(older_than=FUTURE, retain_last=1)),
 }
