@@ -9,9 +9,11 @@ from enum import Enum
 from typing import Protocol
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe import manifests as mf, properties as props
+from icefloe.commit.added import vector_mask
 from icefloe.commit.change import Workbench
 from icefloe.commit.matching import FilterInput, RowFilter
 from icefloe.commit.named_files import LocatedFile, NamedFiles
@@ -23,6 +25,7 @@ from icefloe.metadata import MAIN_BRANCH, Operation, Snapshot, TableMetadata
 from icefloe.storage import identity
 
 _REWRITES = (Operation.REPLACE,)
+_OTHERS = tuple(each for each in Operation if each not in _REWRITES)
 
 
 class Isolation(Enum):
@@ -201,26 +204,44 @@ class Since:
         """No delete file came that may delete a row of the scope; with `by_updates`, none of a commit that added rows too."""
         _check_none(self._deletes(scope, by_updates=by_updates), scope, "delete file {} was added")
 
-    def check_no_new_deletes_for(self, files: Sequence[mf.ManifestColumns], *, ignore_equality: bool = False) -> None:
+    def check_no_new_deletes_for(
+        self,
+        files: Sequence[mf.ManifestColumns],
+        *,
+        ignore_equality: bool = False,
+        ignore_vectors: bool = False,
+        number: int | None = None,
+    ) -> None:
         """No delete file came that may delete a row of these data files.
 
         Vectors and position deletes of one file are recognized by its path, others by the partition. Equality deletes are
-        ignored where `check_same_reach` looks at them.
+        ignored where `check_same_reach` looks at them, and vectors where `moved_rows` does. With the sequence number of the
+        plan, a rewrite counts if it brought a newer number: it may stand for equality deletes that came meanwhile.
         """
         if not files:
             return
         scope = PartitionScope(PartitionSet.of(files), self._parent.metadata)
         paths = NamedFiles.of(files, self._parent.metadata)
-        for deletes in self._deletes(scope):
+        for deletes in (*self._deletes(scope), *self._rewritten_deletes(scope, number)):
             about_one = as_mask(deletes.column("referenced_data_file").is_valid())
             concerned = np.where(about_one, paths.mask(deletes, "referenced_data_file"), scope.might(deletes))
             if ignore_equality:
                 concerned &= ~_is_equality(deletes)
+            if ignore_vectors:
+                concerned &= ~as_mask(vector_mask(deletes))
             if concerned.any():
                 raise ValidationError(
                     f"delete file {first_path(deletes, concerned)!r} was added by another commit for a data file that this"
                     " commit removes; plan it anew"
                 )
+
+    def removed_otherwise(self, paths: pa.Array) -> tuple[mf.ManifestColumns, ...]:
+        """Those of the data files, named by the normal form of their paths, that went by anything but a rewrite."""
+        if not len(paths):
+            return ()
+        named = NamedFiles(paths, None)
+        entries = self._entries(mf.ManifestContent.DATA, mf.EntryStatus.DELETED, None, _REWRITES)
+        return tuple(columns.filter(named.mask(columns)) for columns in entries)
 
     def check_same_reach(
         self, replaced: Sequence[mf.ManifestColumns], new: Sequence[mf.ManifestColumns], written: TableMetadata
@@ -269,6 +290,14 @@ class Since:
         # A plain delete can be repeated without harm.
         ignored = (*_REWRITES, Operation.DELETE) if by_updates else _REWRITES
         return self._entries(mf.ManifestContent.DELETES, mf.EntryStatus.ADDED, scope, ignored)
+
+    def _rewritten_deletes(self, scope: Scope, number: int | None) -> Iterator[mf.ManifestColumns]:
+        """The delete files that rewrites brought, and that are newer than the number, if there is one."""
+        if number is None:
+            return
+        entries = self._entries(mf.ManifestContent.DELETES, mf.EntryStatus.ADDED, scope, ignored=_OTHERS)
+        for deletes in entries:
+            yield deletes.filter(pc.greater(deletes.column("sequence_number"), number))
 
     def _entries(
         self, content: mf.ManifestContent, status: mf.EntryStatus, scope: Scope | None, ignored: tuple[Operation, ...]

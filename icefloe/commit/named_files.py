@@ -78,9 +78,16 @@ class NamedFiles:
             return np.zeros(len(columns), bool)
         return as_mask(pc.is_in(identities(columns.column(name)), value_set=self.paths))
 
-    def check_removed(self, removed: Iterable[mf.ManifestColumns], what: str) -> None:
-        """Fail if some of the files are not among those that are removed."""
-        missing = self.paths.filter(pc.invert(pc.is_in(self.paths, value_set=normal_paths(removed))))
+    def missing(self, removed: Iterable[mf.ManifestColumns]) -> pa.Array:
+        """The paths of the files that are not among those that are removed."""
+        return self.paths.filter(pc.invert(pc.is_in(self.paths, value_set=normal_paths(removed))))
+
+    def check_removed(
+        self, removed: Iterable[mf.ManifestColumns], what: str, gone: Collection[str] = frozenset()
+    ) -> None:
+        """Fail if some of the files are not among those that are removed, nor among those that may be gone."""
+        missing = self.missing(removed)
+        missing = missing.filter(pc.invert(pc.is_in(missing, value_set=pa.array(list(gone), pa.string()))))
         if len(missing):
             raise ValidationError(
                 f"{what} {_first_and_more(missing)} cannot be removed: it is not in the table, or not any more"

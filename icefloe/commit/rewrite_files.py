@@ -1,16 +1,17 @@
 """Rewrite: files are replaced by others with the same rows; compaction, sorting, another format, deletes applied.
 
 The rows before must be the rows after, as far as counts can tell. New data files carry the sequence number of the snapshot
-that they were read from, so that deletes that came since still reach their rows (spec: Sequence Numbers). Rows that change
-their spec or partition escape equality deletes all the same, or come in reach of others: such deletes are a conflict.
+that they were read from, so that equality deletes that came since still reach their rows (spec: Sequence Numbers). Rows that
+change their spec or partition escape such deletes all the same, or come in reach of others: that is a conflict. What vectors
+deleted since then is deleted in the new files, in the same commit (`moved_rows`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
-import pyarrow.compute as pc
 
 from icefloe.commit import added as new_files, conflicts, vectors
+from icefloe.commit.moved_rows import DeletedSince, new_vectors, rows_of
 from icefloe.commit.named_files import NamedDeletes, NamedFiles, NamedInput, locate
 from icefloe.commit.new_manifests import NewManifests, merge_manifests, remove_files, write_added
 from icefloe.commit.parent import Parent
@@ -60,35 +61,65 @@ class RewriteFiles:
         self._vectors = [columns for columns in vector_groups if len(columns)]
         if not len(self._remove) and not len(self._remove_deletes):
             raise InvalidInputError("a rewrite names no file to replace")
-        if _rows(group.columns for group in self._data) and not len(self._remove):
+        if any(len(group.columns) for group in self._data) and not len(self._remove):
             raise InvalidInputError("a rewrite adds data files and replaces none; it would add rows")
         if self._deletes and not len(self._remove_deletes):
             raise InvalidInputError("a rewrite adds delete files and replaces none; it would delete rows")
+        self._rows = rows_of(group.columns for group in self._data)
 
     def apply(self, parent: Parent) -> Delta:
         """The manifests with the new files in place of the old ones."""
         new_files.check_still_taken(parent.metadata, self._deletes)
         data = remove_files(parent, ManifestContent.DATA, self._remove.may_be_in, self._remove.mask)
-        self._remove.check_removed(data.removed, "data file")
         since = conflicts.Since(parent, self._planned)
         self._check_row_ids(parent)
         number = self._number(parent.metadata)
         # With files of its own commit among the replaced ones, no one number can be right for all of them.
-        reaches = number is not None and conflicts.settled(self._planned, parent.bench) == self._planned
-        since.check_no_new_deletes_for(data.removed, ignore_equality=reaches)
+        is_settled = conflicts.settled(self._planned, parent.bench) == self._planned
+        reaches = number is not None and is_settled
+        moved = self._deleted_since(parent, data, since) if is_settled else None
+        self._remove.check_removed(data.removed, "data file", () if moved is None else moved.gone_paths)
+        since.check_no_new_deletes_for(
+            data.removed, ignore_equality=reaches, ignore_vectors=moved is not None, number=number
+        )
         added = new_files.fitted(parent.metadata, self._data)
         if reaches:
-            since.check_same_reach(data.removed, [group.columns for group in added], self._written)
+            replaced = [*data.removed, *(() if moved is None else moved.gone)]
+            since.check_same_reach(replaced, [group.columns for group in added], self._written)
+        again = self._delete_again(parent, moved, added) if moved else ()
         deletes = self._remaining_deletes(parent, data)
-        self._check_rows(parent, data)
+        self._check_rows(parent, data, rows_of(group.columns for group in again))
         if self._check_duplicates:
             new_files.check_not_live(parent, added)
         self._check_vectors(parent, deletes)
         carrying = tuple(new_files.with_sequence_number(group, number) for group in added)
         added_deletes = new_files.fitted(parent.metadata, self._deletes)
         new = write_added(parent, (self, number), (*carrying, *added_deletes))
+        if moved:
+            new += write_added(parent, (self, "again", moved.key), again)
         manifests = merge_manifests(parent, new, data, deletes)
-        return Delta(Operation.REPLACE, manifests, [group.columns for group in (*added, *added_deletes)])
+        return Delta(Operation.REPLACE, manifests, [group.columns for group in (*added, *added_deletes, *again)])
+
+    # -- what others deleted meanwhile
+
+    def _deleted_since(self, parent: Parent, data: NewManifests, since: conflicts.Since) -> DeletedSince | None:
+        """What of the replaced files was deleted since the plan; None if such rows cannot be told from others."""
+        planned = self._planned.snapshot_id
+        if planned is None or not allows(parent.metadata.format_version, Feature.ROW_LINEAGE):
+            return None
+        snapshot = parent.metadata.snapshot(planned)
+        gone = since.removed_otherwise(self._remove.missing(data.removed))
+        moved = DeletedSince(snapshot, new_vectors(parent, data.removed, snapshot.sequence_number), gone)
+        moved.check_worth(self._rows)
+        return moved
+
+    def _delete_again(
+        self, parent: Parent, moved: DeletedSince, added: Sequence[new_files.FileGroup]
+    ) -> tuple[new_files.FileGroup, ...]:
+        columns = [group.columns for group in added]
+        specs = tuple(group.spec_id for group in added)
+        files = parent.bench.remember(("again", self, moved.key, specs), lambda: moved.delete_again(parent, columns))
+        return new_files.group_files(files, parent.metadata, ManifestContent.DELETES)
 
     def _number(self, metadata: TableMetadata) -> int | None:
         """The sequence number of the planned snapshot; v1 has none."""
@@ -121,13 +152,17 @@ class RewriteFiles:
         vectors.check_not_revived(deletes.removed, {*removed.paths.to_pylist(), *renewed})
         return deletes
 
-    def _check_rows(self, parent: Parent, data: NewManifests) -> None:
-        """Rows before are rows after: exactly, if only vectors delete rows of the replaced files, else at most as many."""
-        if not data.removed:
+    def _check_rows(self, parent: Parent, data: NewManifests, again: int) -> None:
+        """Rows before are rows after: exactly, if only vectors delete rows of the replaced files, else at most as many.
+
+        `again` is how many rows of the new files are deleted at once.
+        """
+        if not len(self._remove):
             return
-        before, after = _rows(data.removed), _rows(group.columns for group in self._data)
+        after = self._rows
         if self._live_rows is not None and after != self._live_rows:
             raise ValidationError(f"a rewrite puts {after} rows in place of {self._live_rows} that were read")
+        before, after = rows_of(data.removed), after - again
         deleted, is_exact = self._deleted_rows(parent, data)
         live = before - deleted
         if after > live or (is_exact and after != live):
@@ -157,7 +192,3 @@ class RewriteFiles:
         paths = normal_paths(self._vectors, "referenced_data_file").to_pylist()
         locate(parent, paths, PartitionSet.of(self._vectors), [])
         vectors.check_one_for_each(parent, deletes.manifests, self._vectors, anywhere=True)
-
-
-def _rows(groups: Iterable[ManifestColumns]) -> int:
-    return sum(int(pc.sum(columns.column("record_count"), min_count=0).as_py()) for columns in groups)

@@ -132,9 +132,11 @@ def summarize(
     `previous` is what the parent's summary holds: None when there is no parent, which starts all totals at 0; a total that a
     parent lacks, or that is not a number there, is left out. `extra` are the committer's own properties.
     """
-    if operation is Operation.REPLACE and counts.added.records > counts.removed.records:
+    # What others deleted meanwhile comes with the files of a rewrite, and is deleted in them at once.
+    records = counts.added.records - counts.added.position_deletes
+    if operation is Operation.REPLACE and records > counts.removed.records:
         raise InvalidInputError(
-            f"a replace adds {counts.added.records} records and removes {counts.removed.records}; it must not add more"
+            f"a replace adds {records} records and removes {counts.removed.records}; it must not add more"
         )
     metrics = dict(_metrics(counts, partition_limit))
     totals = dict(_totals(metrics, previous))

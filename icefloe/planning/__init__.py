@@ -4,6 +4,7 @@ from icefloe.planning.batches import ScanBatch
 from icefloe.planning.delete_files import WANTED_OF_DELETES, scopes_of
 from icefloe.planning.equality_pruning import KeyFacts, key_columns, may_apply
 from icefloe.planning.incremental import ChangelogScan, ChangelogScanTask, ChangeType, IncrementalAppendScan
+from icefloe.planning.named_tasks import tasks_of_files
 from icefloe.planning.options import PRUNING_SWITCHES, default_workers, scan_options
 from icefloe.planning.packing import pack, pack_from_end
 from icefloe.planning.partitions import Numbers, PartitionGroups, PartitionKey, group_partitions

@@ -239,20 +239,6 @@ def test_a_key_that_came_later_is_missing_before_and_after(version: int) -> None
     assert table.update_snapshot().rewrite_files(planned, remove=["memory://d/a"], add=[new]) is not None
 
 
-@pytest.mark.parametrize("version", WITH_VECTORS)
-def test_a_vector_that_came_in_between_would_be_lost(version: int) -> None:
-    table = filled(version)
-    planned = Planned.on(table.metadata)
-    other = handle(table._committer)
-    other.update_snapshot().row_delta(planned, vectors={"memory://d/a": [1]})
-    with pytest.raises(ValidationError, match="for a data file that this commit removes"):
-        table.update_snapshot().rewrite_files(planned, remove=["memory://d/a"], add=[data_file(rows=10, region="eu")])
-    made = table.update_snapshot().rewrite_files(
-        planned, remove=["memory://d/b"], add=[data_file(rows=10, region="eu")]
-    )
-    assert made is not None
-
-
 @pytest.mark.parametrize("version", ALL_VERSIONS)
 def test_rewriting_manifests_changes_no_entry_but_its_status(version: int) -> None:
     table, _ = new_table(version, BY_REGION)
