@@ -244,9 +244,16 @@ def test_a_file_that_was_rewritten_is_a_conflict(version: int) -> None:
     other.delete("id < 3 or id >= 10 and id < 13")
     with pytest.raises(ValidationError, match="removed it, or rewrote it; 20 of the 30"):
         rewriting.commit()
-    Rewriting.of(other).commit()
+    check_parts(table.refresh())
+
+
+@with_ids
+def test_a_file_that_another_rewrite_replaced_is_a_conflict(version: int) -> None:
+    table, _ = filled(version)
+    rewriting = Rewriting.of(table)
+    Rewriting.of(table, "id < 10").commit()
     with pytest.raises(ValidationError, match="cannot be removed"):
-        rewriting.commit(handle(committer))
+        rewriting.commit()
     check_parts(table.refresh())
 
 

@@ -7,12 +7,16 @@ from typing import Any
 
 import pytest
 
+from icefloe.commit import Planned
+from icefloe.data import write_data_files
 from icefloe.table import Table
+from icefloe.versions import Feature, allows
 from tests.formats.rows import arrow_table
 from tests.peers.comparing import comparable
 from tests.peers.java import JAVA_VERSIONS
 from tests.peers.lake import Lake
-from tests.peers.scenarios import FEW, MORE_SPECS, NULL_ROW, PRIMITIVES, ROWS, SPECS, TAME, Made, few
+from tests.peers.scenarios import FEW, LINEAGE, MORE_SPECS, NULL_ROW, PRIMITIVES, ROWS, SPECS, TAME, Made, few
+from tests.shared_rows import row_modes
 
 versions = pytest.mark.parametrize("version", JAVA_VERSIONS)
 
@@ -54,6 +58,29 @@ def test_every_transform_gives_the_partitions_of_java(lake: Lake, version: int, 
     assert comparable(theirs.refresh().scan().to_arrow()) == comparable(ours.scan().to_arrow())
     assert partitions(theirs) == partitions(ours)
     report = theirs.verify(level="data")
+    assert report.clean, str(report)
+
+
+@pytest.mark.parametrize("version", [each for each in JAVA_VERSIONS if allows(each, Feature.ROW_LINEAGE)])
+def test_rows_deleted_during_a_rewrite_are_deleted_for_it_too(lake: Lake, version: int) -> None:
+    table = lake.create(version, FEW, properties=row_modes("merge-on-read"))
+    for first in (1, 11):
+        table.append(few(*range(first, first + 10)))
+    table.delete("id = 1")
+    planned = Planned.on(table.metadata)
+    old = [task.file for task in table.scan().plan_files()]
+    rows = table.scan(selected_fields=("*", *LINEAGE[1:])).to_arrow().sort_by([("id", "descending")])
+    new = write_data_files(rows, table.metadata, table.storage, lineage=True)
+    table.upsert(few(3, 12, 30, name="new"), ["id"])
+    table.delete("id = 14")
+    before = table.scan(selected_fields=LINEAGE).to_arrow()
+    table.update_snapshot().rewrite_files(planned, remove=old, add=new)
+    assert comparable(table.scan(selected_fields=LINEAGE).to_arrow()) == comparable(before)
+    theirs = lake.java.rows(f"SELECT {', '.join(LINEAGE)} FROM {lake.their_name(table)} ORDER BY id")
+    assert theirs == before.sort_by("id").to_pylist()
+    lake.java.sql(f"DELETE FROM {lake.their_name(table)} WHERE id = 5")
+    assert table.refresh().scan().to_arrow()["id"].to_pylist().count(5) == 0
+    report = table.verify(level="data")
     assert report.clean, str(report)
 
 
