@@ -176,7 +176,8 @@ def write_vectors(
     if not vectors:
         return ()
     spelled = {files[path].path: files[path] for path in vectors}
-    data, blobs = write_deletion_vectors({files[path].path: vector for path, vector in vectors.items()})
+    named = {files[path].path: vector for path, vector in vectors.items()}
+    data, blobs = write_deletion_vectors(named, parent.metadata.relative_to)
     location = parent.bench.vectors_name(parent.metadata)
     parent.bench.write(location, data)
     return tuple(

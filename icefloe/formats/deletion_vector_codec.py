@@ -11,6 +11,7 @@ from icefloe.errors import CorruptFileError, InvalidValueError
 from icefloe.formats.deletion_vectors import MAX_KEY, DeletionVector
 from icefloe.formats.puffin import files as puffin
 from icefloe.formats.roaring import COOKIE_WITHOUT_RUNS, EMPTY_BITMAP_SIZE, read_bitmap, write_bitmap
+from icefloe.metadata import relativize
 from icefloe.schema import reserved
 
 BLOB_TYPE = "deletion-vector-v1"
@@ -23,7 +24,8 @@ _COUNT_SIZE = 8
 _SMALLEST_BLOB = 4 + len(_MAGIC) + _COUNT_SIZE + 4
 _MAX_BLOB = 2**31 - 1
 _INHERITED = -1
-_REFERENCED_DATA_FILE = "referenced-data-file"
+REFERENCED_DATA_FILE = "referenced-data-file"
+"""The property of a blob that names the data file of its vector."""
 _CARDINALITY = "cardinality"
 _CREATED_BY = "created-by"
 
@@ -137,8 +139,13 @@ def read_vector(
     return decode_vector(data, location, cardinality=cardinality, row_count=row_count)
 
 
-def write_deletion_vectors(vectors: Mapping[str, DeletionVector]) -> tuple[bytes, list[StoredVector]]:
-    """A Puffin file of the vectors of these data files, and where each one is in it."""
+def write_deletion_vectors(
+    vectors: Mapping[str, DeletionVector], table_location: str | None = None
+) -> tuple[bytes, list[StoredVector]]:
+    """A Puffin file of the vectors of these data files, and where each one is in it.
+
+    Where the version has relative paths, the file names data files relative to the table location (spec: Paths in Metadata).
+    """
     data = bytearray()
     writer = puffin.PuffinWriter(data.extend, {_CREATED_BY: "icefloe"})
     stored: list[StoredVector] = []
@@ -148,7 +155,8 @@ def write_deletion_vectors(vectors: Mapping[str, DeletionVector]) -> tuple[bytes
         if not vector:
             raise InvalidValueError(f"the deletion vector of {path!r} deletes nothing; leave it out")
         cardinality = vector.cardinality
-        properties = {_REFERENCED_DATA_FILE: path, _CARDINALITY: str(cardinality)}
+        named = path if table_location is None else relativize(table_location, path)
+        properties = {REFERENCED_DATA_FILE: named, _CARDINALITY: str(cardinality)}
         blob = writer.add(
             puffin.Blob(
                 BLOB_TYPE, (POSITION_FIELD_ID,), _INHERITED, _INHERITED, encode_vector(vector), None, properties

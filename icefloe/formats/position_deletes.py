@@ -1,6 +1,6 @@
 """Position delete files: rows of (data file, position), sorted, and what they say of each data file (spec: Position Delete Files)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,6 +87,34 @@ def read_position_deletes(
         return {path: DeletionVector.from_positions(np.concatenate(positions)) for path, positions in parts.items()}
     except InvalidValueError as problem:
         raise CorruptFileError(location, f"it does not hold positions of rows: {problem}") from None
+
+
+def relocate_position_deletes(
+    source: Source,
+    location: str,
+    file_format: str,
+    sink: Sink,
+    change: Callable[[pa.Array], pa.Array],
+    properties: Mapping[str, str] | None = None,
+) -> None:
+    """Write a position delete file again with other paths of data files; the deleted rows stay, if it has them."""
+    reader_type = reader_of(file_format)
+    row = reader_type(source, location, POSITION_DELETE_SCHEMA).file_schema.fields_by_id.get(
+        reserved.DELETE_FILE_ROW_ID
+    )
+    schema = POSITION_DELETE_SCHEMA if row is None else Schema(*POSITION_DELETE_SCHEMA.fields, row)
+    writer = writer_of(file_format)(
+        sink,
+        schema,
+        delete_file_properties(properties),
+        modes=POSITION_DELETE_MODES,
+        metadata={"delete-type": "position"},
+    )
+    source.seek(0)
+    for batch in reader_type(source, location, schema).batches():
+        _check(batch.select([0, 1]), location)
+        writer.write(batch.set_column(0, batch.schema.field(0), change(batch.column(0))))
+    writer.close()
 
 
 def _vector(path: str, positions: Positions | DeletionVector) -> DeletionVector:

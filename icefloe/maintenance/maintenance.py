@@ -35,6 +35,7 @@ from icefloe.maintenance.manifests import (
 from icefloe.maintenance.options import OptionValue
 from icefloe.maintenance.rewrite_plan import RewritePlan, plan_rewrite
 from icefloe.maintenance.rewrite_result import RewriteResult
+from icefloe.maintenance.table_path import PathRequest, RewrittenTablePath, rewrite_table_path
 from icefloe.maintenance.table_statistics import ComputedTableStats, compute_table_stats
 from icefloe.manifests import ManifestFile
 from icefloe.planning import milliseconds
@@ -333,6 +334,37 @@ class Maintenance:
         return plan if dry_run else plan.run(engine, progress)
 
     compact = rewrite_data_files
+
+    def rewrite_table_path(
+        self,
+        source_prefix: str,
+        target_prefix: str,
+        start_version: str | None = None,
+        end_version: str | None = None,
+        staging_location: str | None = None,
+        create_file_list: bool = True,
+        *,
+        engine: object | None = None,
+        progress: Listener | None = None,
+    ) -> RewrittenTablePath:
+        """Stage what a copy of the table beneath another location needs, and list what is to be copied; nothing is committed.
+
+        Args:
+            source_prefix: what all paths of the table begin with, such as its location.
+            target_prefix: what they begin with in the copy.
+            start_version: a metadata file of the log, by name or location, whose files are at the target already.
+            end_version: the metadata file that the copy ends with; by default the current one.
+            staging_location: where files with other paths in them are kept; by default a new folder beside the metadata.
+            create_file_list: whether the list of what is to be copied is written; it comes last, so it means done.
+            engine: what does the work: None is this process, `"spark"` or a Spark session is Spark.
+            progress: called for each step; without it, a bar on terminals.
+
+        Once all files of the list are copied, `catalog.register_table(name, result.metadata_location)` gives the copy a name.
+        """
+        request = PathRequest(
+            source_prefix, target_prefix, start_version, end_version, staging_location, create_file_list
+        )
+        return rewrite_table_path(self._table, request, engine_of(engine), progress)
 
 
 def _cleanup(text: str) -> Cleanup:

@@ -224,10 +224,15 @@ def encode_manifest_list(
     metadata["iceberg.schema"] = schema_text
     sync, name = os.urandom(avro.SYNC_SIZE), avro.codec_named(codec)
     parts = [avro.container_header(schema, metadata, name, sync)]
-    columns = _columns(manifests, struct, paths)
+    columns = list_columns(manifests, struct, paths)
     for count, rows in avro.encode_rows(struct, columns, len(manifests)):
         parts.append(avro.container_block(count, avro.deflate(name, rows), sync))
     return b"".join(parts), next_row_id
+
+
+def list_schema(version: int) -> Schema:
+    """What the rows of a list are in a version."""
+    return Schema(*_schema(version)[0].fields)
 
 
 @cache
@@ -250,7 +255,8 @@ def _metadata(
     return metadata
 
 
-def _columns(manifests: Sequence[ManifestFile], struct: types.StructType, paths: list[str]) -> dict[int, pa.Array]:
+def list_columns(manifests: Sequence[ManifestFile], struct: types.StructType, paths: list[str]) -> dict[int, pa.Array]:
+    """The columns of a list by their field ids, with these paths."""
     columns: dict[int, pa.Array] = {}
     for field in struct.fields:
         if field.field_id == _PARTITIONS_ID:

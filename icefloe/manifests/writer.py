@@ -151,7 +151,7 @@ def _stored(columns: ManifestColumns, form: ManifestFormat) -> ec.Stored:
     return ec.Stored(form.stats_form is StatsForm.BOTH, stats if stats.fields else None)
 
 
-def _lookup(columns: ManifestColumns, stored: ec.Stored, form: ManifestFormat) -> dict[int, Any]:
+def entry_lookup(columns: ManifestColumns, stored: ec.Stored, schema: Schema) -> dict[int, Any]:
     """Every column by its field id, as the encoder wants them."""
     lookup = {
         field_id: columns.columns[name]
@@ -163,7 +163,7 @@ def _lookup(columns: ManifestColumns, stored: ec.Stored, form: ManifestFormat) -
         if stored.maps or metric is mf.Metric.COLUMN_SIZES:
             lookup[ec.METRIC_IDS[metric]] = columns.metrics.as_map(metric)
     if stored.content_stats is not None:
-        lookup.update(_stats_lookup(columns, stored.content_stats, form.schema))
+        lookup.update(_stats_lookup(columns, stored.content_stats, schema))
     lookup[ec.BLOCK_SIZE_ID] = avro.zigzag(ec.DEFAULT_BLOCK_SIZE)
     return lookup
 
@@ -201,7 +201,7 @@ def _files(
     def pack(block: tuple[int, memoryview]) -> tuple[int, bytes]:
         return block[0], avro.deflate(codec, block[1], form.level)
 
-    blocks = avro.encode_rows(struct, _lookup(columns, stored, form), len(columns))
+    blocks = avro.encode_rows(struct, entry_lookup(columns, stored, form.schema), len(columns))
     start = done = 0
     sync, size = b"", 0
     parts: list[bytes] = []

@@ -3,7 +3,12 @@
 from icefloe.metadata.apply import Applied, apply_all, step, with_previous
 from icefloe.metadata.apply_structure import add_spec
 from icefloe.metadata.apply_view import apply_view_all
-from icefloe.metadata.codec import decode_metadata_file, encode_metadata_file
+from icefloe.metadata.codec import (
+    decode_metadata_file,
+    encode_metadata_file,
+    pack_metadata_file,
+    unpack_metadata_file,
+)
 from icefloe.metadata.creation import new_table_metadata
 from icefloe.metadata.files import MetadataCompression, metadata_file_name, next_metadata_version, versioned_file_name
 from icefloe.metadata.limits import DEFAULT_LIMITS, Limits

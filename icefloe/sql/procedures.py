@@ -14,6 +14,7 @@ from icefloe.sql import (  # noqa: F401 - they register their procedures
     delete_procedures,
     expiring,
     statistics_procedures,
+    table_path_procedures,
     upkeep,
 )
 from icefloe.sql.adding import add_files

@@ -407,7 +407,6 @@ NOT_THERE = (
     "snapshot",
     "migrate",
     "compute_partition_stats",
-    "rewrite_table_path",
 )
 
 

@@ -166,18 +166,33 @@ class PuffinWriter:
         if self._finished:
             raise InvalidValueError("the Puffin file is finished already")
         self._finished = True
-        try:
-            payload = msgspec.json.encode(_FooterPayload(tuple(self._blobs), self._properties or None))
-        except (TypeError, ValueError, OverflowError) as error:
-            raise InvalidValueError(f"a Puffin footer cannot be written as JSON: {error}") from error
-        if len(payload) > _MAX_PAYLOAD:
-            raise InvalidValueError(f"a Puffin footer of {len(payload)} bytes is too long; split the file")
-        self._put(MAGIC + payload + len(payload).to_bytes(4, "little") + bytes(4) + MAGIC)
-        return PuffinFooter(tuple(self._blobs), self._properties, len(payload) + _FOOTER_OVERHEAD)
+        footer = _footer(tuple(self._blobs), self._properties)
+        self._put(footer)
+        return PuffinFooter(tuple(self._blobs), self._properties, len(footer))
 
     def _put(self, data: bytes) -> None:
         self._sink(data)
         self._position += len(data)
+
+
+def with_blob_properties(data: bytes, location: str, change: Callable[[Mapping[str, str]], Mapping[str, str]]) -> bytes:
+    """A whole file with other properties of its blobs, which stay where they are."""
+    footer = read_footer(lambda offset, length: data[offset : offset + length], len(data), location)
+    changed = [dict(change(blob.properties or {})) or None for blob in footer.blobs]
+    if changed == [blob.properties for blob in footer.blobs]:
+        return data
+    blobs = [msgspec.structs.replace(blob, properties=new) for blob, new in zip(footer.blobs, changed, strict=True)]
+    return data[: len(data) - footer.size] + _footer(tuple(blobs), footer.properties)
+
+
+def _footer(blobs: tuple[BlobMetadata, ...], properties: Mapping[str, str]) -> bytes:
+    try:
+        payload = msgspec.json.encode(_FooterPayload(blobs, dict(properties) or None))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidValueError(f"a Puffin footer cannot be written as JSON: {error}") from error
+    if len(payload) > _MAX_PAYLOAD:
+        raise InvalidValueError(f"a Puffin footer of {len(payload)} bytes is too long; split the file")
+    return MAGIC + payload + len(payload).to_bytes(4, "little") + bytes(4) + MAGIC
 
 
 def _read_exactly(read_range: ReadRange, file_size: int, length: int, location: str) -> bytes:
