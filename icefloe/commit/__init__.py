@@ -31,6 +31,6 @@ from icefloe.commit.retry import Committed, Outcome, Rejected, Timing, Unknown, 
 from icefloe.commit.rewrite_files import RewriteFiles
 from icefloe.commit.rewrite_manifests import RewriteManifests
 from icefloe.commit.row_delta import RowDelta
-from icefloe.commit.statistics import WriteStatistics
+from icefloe.commit.statistics import WriteStatistics, check_statistics_allowed
 from icefloe.commit.structure import SendUpdates, SetLocation, StatisticsChange
 from icefloe.commit.vectors import vector_paths

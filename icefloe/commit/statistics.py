@@ -2,9 +2,17 @@
 
 from dataclasses import dataclass
 
+from icefloe import properties as props
 from icefloe.commit.change import Change, Prepared, Workbench
 from icefloe.commit.structure import StatisticsChange
+from icefloe.errors import StateError
 from icefloe.metadata import PartitionStatisticsFile, StatisticsFile, TableMetadata
+
+
+def check_statistics_allowed(metadata: TableMetadata) -> None:
+    """Fail if the table is encrypted: statistics hold values, which must not be stored in plain text."""
+    if props.ENCRYPTION_KEY_ID.of(metadata.properties) is not None:
+        raise StateError("the table is encrypted; statistics files of encrypted tables cannot be written yet")
 
 
 @dataclass(frozen=True)
@@ -17,6 +25,7 @@ class WriteStatistics(Change):
 
     def prepare(self, metadata: TableMetadata, bench: Workbench, /) -> Prepared:
         """Write the file once, and name it."""
+        check_statistics_allowed(metadata)
         match self.file:
             case StatisticsFile() as file:
                 change = StatisticsChange((file,))

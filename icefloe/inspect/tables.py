@@ -12,11 +12,13 @@ from icefloe.errors import InvalidInputError
 from icefloe.expressions import Expression, bind
 from icefloe.inspect.entries import entry_batches, file_batches
 from icefloe.inspect.manifests import manifest_batches
+from icefloe.inspect.partition_statistics import partition_statistics_table
 from icefloe.inspect.partitions import partition_batches
 from icefloe.inspect.position_deletes import position_delete_batches
 from icefloe.inspect.request import MetadataRequest
 from icefloe.inspect.schemas import TABLE_NAMES, metadata_table_schema
 from icefloe.inspect.snapshots import snapshot_batches
+from icefloe.inspect.statistics import statistics_table
 from icefloe.metadata import Snapshot, TableMetadata
 from icefloe.planning import ALL_COLUMNS, check_names, choose_snapshot, parsed_filter, scan_options
 from icefloe.schema import Schema, select
@@ -185,6 +187,17 @@ class Inspect:
             ref=ref,
             as_of=as_of,
         ).to_arrow()
+
+    def statistics(self) -> pa.Table:
+        """What the statistics files of all snapshots say of columns: a row for each blob, with the count of distinct values."""
+        return statistics_table(self._metadata)
+
+    def partition_statistics(
+        self, snapshot_id: int | None = None, *, ref: str | None = None, as_of: int | dt.datetime | None = None
+    ) -> pa.Table:
+        """The rows of the partition statistics file of a snapshot; none if it has no such file."""
+        snapshot = choose_snapshot(self._metadata, snapshot_id, ref, as_of)
+        return partition_statistics_table(self._metadata, snapshot, self._storage)
 
     def position_deletes(self, snapshot_id: int | None = None, **what: Unpack[Travel]) -> pa.Table:
         """Every row that a delete file or deletion vector of a snapshot deletes by position."""

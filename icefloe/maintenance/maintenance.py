@@ -33,6 +33,7 @@ from icefloe.maintenance.manifests import (
     rewrite_manifests,
 )
 from icefloe.maintenance.options import OptionValue
+from icefloe.maintenance.partition_statistics import ComputedPartitionStats, compute_partition_stats
 from icefloe.maintenance.rewrite_plan import RewritePlan, plan_rewrite
 from icefloe.maintenance.rewrite_result import RewriteResult
 from icefloe.maintenance.table_path import PathRequest, RewrittenTablePath, rewrite_table_path
@@ -260,6 +261,16 @@ class Maintenance:
         A file that the snapshot had before is deleted, unless the table says `gc.enabled=false`.
         """
         return compute_table_stats(self._table, snapshot_id, columns, engine=engine, progress=progress)
+
+    def compute_partition_stats(self, snapshot_id: int | None = None) -> ComputedPartitionStats:
+        """Count the files and rows of each partition, and commit a partition statistics file; only manifests are read.
+
+        Args:
+            snapshot_id: the snapshot to count, in place of the current one.
+
+        A snapshot that has such a file keeps it. If an earlier one has, only what changed since is read.
+        """
+        return compute_partition_stats(self._table, snapshot_id)
 
     @overload
     def rewrite_data_files(

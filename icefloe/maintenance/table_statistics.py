@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe import properties as props
-from icefloe.commit import Committed, WriteStatistics, metadata_folder
+from icefloe.commit import Committed, WriteStatistics, check_statistics_allowed, metadata_folder
 from icefloe.data import ReadContext, read_task
 from icefloe.errors import InvalidInputError
 from icefloe.formats.metrics import leaves
@@ -56,13 +56,13 @@ def compute_table_stats(
 ) -> ComputedTableStats:
     """Sketch columns of a snapshot in one pass, and commit the file of sketches."""
     metadata, runner = table.metadata, engine_of(engine)
+    check_statistics_allowed(metadata)
     chosen = metadata.current_snapshot_id if snapshot_id is None else snapshot_id
     scan = TableScan(metadata, table.storage, snapshot_id=chosen)
     snapshot = scan.snapshot()
-    if snapshot is None:
-        _columns(scan.schema, columns)
-        return ComputedTableStats()
     fields = _columns(scan.schema, columns)
+    if snapshot is None:
+        return ComputedTableStats()
     scan = replace(scan, selected_fields=tuple(scan.schema.names_by_id[field.field_id] for field in fields))
     sketches = _sketches(scan, [field.field_id for field in fields], runner, listener_or_bar(progress))
     change = _statistics_file(metadata, snapshot, sketches)

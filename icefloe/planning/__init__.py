@@ -7,7 +7,7 @@ from icefloe.planning.incremental import ChangelogScan, ChangelogScanTask, Chang
 from icefloe.planning.named_tasks import tasks_of_files
 from icefloe.planning.options import PRUNING_SWITCHES, default_workers, scan_options
 from icefloe.planning.packing import pack, pack_from_end
-from icefloe.planning.partitions import Numbers, PartitionGroups, PartitionKey, group_partitions
+from icefloe.planning.partitions import Numbers, PartitionGroups, PartitionKey, group_partitions, number_partitions
 from icefloe.planning.plan import Plan
 from icefloe.planning.pruning import sequence_numbers
 from icefloe.planning.reading import ManifestSource, ReplacedColumns, differing_types, without_values

@@ -56,7 +56,7 @@ def _bits(value: float) -> bytes:
 
 def group_partitions(columns: ManifestColumns) -> PartitionGroups:
     """The distinct partitions of the entries of a manifest."""
-    codes, first = _distinct(columns)
+    codes, first = number_partitions(columns)
     plain = replace(columns, columns={}, metrics=MetricColumns(len(columns)), header=None)
     rows = plain.take(pa.array(first))
     values = [
@@ -69,7 +69,7 @@ def group_partitions(columns: ManifestColumns) -> PartitionGroups:
     return PartitionGroups(codes, rows, tuples)
 
 
-def _distinct(columns: ManifestColumns) -> tuple[Numbers, Numbers]:
+def number_partitions(columns: ManifestColumns) -> tuple[Numbers, Numbers]:
     """A number from 0 for the partition of each row, and the first row of each."""
     codes = np.zeros(len(columns), np.int64)
     count = 1

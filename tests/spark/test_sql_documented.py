@@ -406,7 +406,6 @@ NOT_THERE = (
     "rewrite_position_delete_files",
     "snapshot",
     "migrate",
-    "compute_partition_stats",
 )
 
 
