@@ -43,7 +43,15 @@ def _rewrite_manifests(table: Table, draw: Draw) -> None:
     assert table.maintenance.rewrite_manifests() == RewrittenManifests()
 
 
+def _compute_statistics(table: Table, draw: Draw) -> None:
+    snapshot = table.snapshots()[draw(st.integers(0, len(table.snapshots()) - 1))]
+    table.maintenance.compute_table_stats(snapshot.snapshot_id)
+    if any(spec.fields for spec in table.specs().values()):
+        table.maintenance.compute_partition_stats(snapshot.snapshot_id)
+
+
 PROCEDURES: dict[str, Callable[[Table, Draw], None]] = {
+    "compute statistics": _compute_statistics,
     "expire snapshots": _expire,
     "rewrite data files": _rewrite_data_files,
     "rewrite manifests": _rewrite_manifests,

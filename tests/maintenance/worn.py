@@ -105,6 +105,8 @@ PROCEDURES: dict[str, Procedure] = {
         lambda table: table.maintenance.remove_dangling_deletes(), Feature.DELETE_FILES
     ),
     "rewrite manifests": Procedure(lambda table: table.maintenance.rewrite_manifests()),
+    "compute table stats": Procedure(lambda table: table.maintenance.compute_table_stats()),
+    "compute partition stats": Procedure(lambda table: table.maintenance.compute_partition_stats()),
     "expire snapshots": Procedure(lambda table: table.maintenance.expire_snapshots(older_than=FUTURE, retain_last=1)),
 }
 
