@@ -207,6 +207,22 @@ GC_ENABLED = Property("gc.enabled", True, property_as_bool)
 GC_FOREIGN_FILES = Property("gc.foreign-files.enabled", False, property_as_bool)
 """Whether files outside the table's own locations are deleted when nothing needs them any more; unknown to the Java library."""
 
+MAINTENANCE_ENABLED = Property("maintenance.enabled", True, property_as_bool)
+MAINTENANCE_REWRITE = Property("maintenance.rewrite.enabled", True, property_as_bool)
+MAINTENANCE_DELETES = Property("maintenance.deletes.enabled", True, property_as_bool)
+MAINTENANCE_MANIFESTS = Property("maintenance.manifests.enabled", True, property_as_bool)
+MAINTENANCE_EXPIRE = Property("maintenance.expire.enabled", True, property_as_bool)
+MAINTENANCE_STATISTICS = Property("maintenance.statistics.enabled", False, property_as_bool)
+MAINTENANCE_SCANS_EXPECTED = Property("maintenance.rewrite.scans-expected", 20, _positive)
+MAINTENANCE_QUIET_MS = Property("maintenance.rewrite.quiet-ms", 3_600_000, whole_number(0, MAX_LONG))
+MAINTENANCE_HOT_FILE_LIMIT = Property("maintenance.rewrite.hot-file-limit", 1000, _positive)
+MAINTENANCE_MAX_BYTES = Property("maintenance.rewrite.max-bytes", 100 * 1024 * MIB, _positive_long)
+MAINTENANCE_COOLDOWN_MS = Property("maintenance.rewrite.cooldown-ms", 86_400_000, whole_number(0, MAX_LONG))
+MAINTENANCE_MIN_OVERLAP_DEPTH = Property("maintenance.rewrite.min-overlap-depth", 4, _positive)
+MAINTENANCE_MIN_MANIFESTS = Property("maintenance.manifests.min-count", 20, _count)
+MAINTENANCE_MIN_FILL = Property("maintenance.manifests.min-fill", 0.25, property_as_float)
+"""What `maintain` does by itself: see `maintenance/policy.py`; unknown to the Java library."""
+
 LIMIT_FILE_BYTES = Property("read.limits.file-bytes", (1 << 31) - 1, _positive_long)
 LIMIT_METADATA_BYTES = Property("read.limits.metadata-bytes", 1024 * MIB, _positive_long)
 LIMIT_EXPANSION = Property("read.limits.expansion", 500, _positive)

@@ -3,9 +3,11 @@
 from icefloe.maintenance.engines import Item, MaintenanceEngine, Result, Threads, engine_of
 from icefloe.maintenance.group_rewrite import GroupRewrite, RewrittenGroup
 from icefloe.maintenance.health import HEALTH_SCHEMA, PartitionHealth, TableHealth
+from icefloe.maintenance.maintain import MaintenancePlan, MaintenanceReport, StepOutcome, StepReport
 from icefloe.maintenance.maintenance import Maintenance
 from icefloe.maintenance.manifests import RewriteManifestsPlan, RewrittenManifests
 from icefloe.maintenance.ownership import Ownership, delete_own, delete_quietly
+from icefloe.maintenance.policy import MaintenancePolicy, Step
 from icefloe.maintenance.reachable import ReachableFiles, reachable_files
 from icefloe.maintenance.rewrite_job import RewriteGroup
 from icefloe.maintenance.rewrite_plan import RewritePlan

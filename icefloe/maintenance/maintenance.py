@@ -25,6 +25,7 @@ from icefloe.maintenance.expire_snapshots import (
 from icefloe.maintenance.expired_files import ExpiredFiles, ExpiryPlan
 from icefloe.maintenance.expiry_builder import ExpireSnapshots
 from icefloe.maintenance.health import TableHealth, health
+from icefloe.maintenance.maintain import MaintenancePlan, MaintenanceReport, plan_maintenance
 from icefloe.maintenance.manifests import (
     RewriteManifestsPlan,
     RewrittenManifests,
@@ -34,6 +35,7 @@ from icefloe.maintenance.manifests import (
 )
 from icefloe.maintenance.options import OptionValue
 from icefloe.maintenance.partition_statistics import ComputedPartitionStats, compute_partition_stats
+from icefloe.maintenance.policy import MaintenancePolicy
 from icefloe.maintenance.rewrite_plan import RewritePlan, plan_rewrite
 from icefloe.maintenance.rewrite_result import RewriteResult
 from icefloe.maintenance.table_path import PathRequest, RewrittenTablePath, rewrite_table_path
@@ -59,6 +61,52 @@ class Maintenance:
         `str()` of the answer is made to be read, `to_arrow()` has one row for each partition. Only manifests are read.
         """
         return health(self._table, branch, progress)
+
+    @overload
+    def maintain(
+        self,
+        policy: MaintenancePolicy | Mapping[str, object] | None = None,
+        budget: int | None = None,
+        *,
+        dry_run: Literal[False] = False,
+        engine: object | None = None,
+        progress: Listener | None = None,
+    ) -> MaintenanceReport: ...
+
+    @overload
+    def maintain(
+        self,
+        policy: MaintenancePolicy | Mapping[str, object] | None = None,
+        budget: int | None = None,
+        *,
+        dry_run: Literal[True],
+        engine: object | None = None,
+        progress: Listener | None = None,
+    ) -> MaintenancePlan: ...
+
+    def maintain(
+        self,
+        policy: MaintenancePolicy | Mapping[str, object] | None = None,
+        budget: int | None = None,
+        *,
+        dry_run: bool = False,
+        engine: object | None = None,
+        progress: Listener | None = None,
+    ) -> MaintenanceReport | MaintenancePlan:
+        """Do what pays by the table's health, in the right order, and report what was done, what it cost and what is left.
+
+        Args:
+            policy: properties `maintenance.*` for this run, written over those of the table, such as
+                `{"maintenance.expire.enabled": False}`.
+            budget: how many bytes of data files may be rewritten, `maintenance.rewrite.max-bytes` by default.
+            dry_run: return the plan: each step with what health says about it.
+            engine: what does the heavy part: None for this process, `"spark"` or a Spark session.
+            progress: called for each step of the procedures.
+
+        Each step works on the newest state of the table; one that fails does not keep the others from being done.
+        """
+        plan = plan_maintenance(self._table, policy, budget)
+        return plan if dry_run else plan.run(engine, progress)
 
     @overload
     def rewrite_manifests(
