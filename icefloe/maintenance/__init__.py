@@ -12,3 +12,4 @@ from icefloe.maintenance.reachable import ReachableFiles, reachable_files
 from icefloe.maintenance.rewrite_job import RewriteGroup
 from icefloe.maintenance.rewrite_plan import RewritePlan
 from icefloe.maintenance.rewrite_result import GroupOutcome, GroupResult, RewriteResult
+from icefloe.maintenance.strategies import ColumnOrder, RowOrder

@@ -6,13 +6,13 @@ rows of a part, or of the whole group under `sort`, are sorted first.
 
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from icefloe.data import FileForm, ReadContext, TableWriter, default_workers, read_in_order, read_task
 from icefloe.maintenance.file_sizes import FileSizes
-from icefloe.maintenance.strategies import Strategy
+from icefloe.maintenance.strategies import ColumnOrder, Strategy
 from icefloe.manifests import DataFile
 from icefloe.metadata import TableMetadata
 from icefloe.parallel import in_order
@@ -31,6 +31,8 @@ class GroupRewrite:
 
     metadata: TableMetadata
     storage: Storage
+    snapshot_id: int
+    """The snapshot that the tasks are of."""
     tasks: tuple[FileScanTask, ...]
     spec: PartitionSpec
     strategy: Strategy
@@ -59,10 +61,24 @@ class GroupRewrite:
         return sum(task.file.file_size_in_bytes for task in self.tasks)
 
     @property
+    def moves_rows(self) -> bool:
+        """Whether rows go to another spec than that of their files."""
+        return any(task.spec_id != self.spec.spec_id for task in self.tasks)
+
+    @property
     def form(self) -> FileForm:
         """What new files are like."""
-        order = None if self.strategy.order is None else self.strategy.order.stored
-        return FileForm(self.spec, order, is_arranged=self.strategy.is_sort, target_bytes=self.sizes.write_maximum)
+        order = self.strategy.order
+        sorting = order.order if isinstance(order, ColumnOrder) else None
+        return FileForm(self.spec, sorting, target_bytes=self.sizes.write_maximum)
+
+    def labelled(self, files: Iterable[DataFile]) -> tuple[DataFile, ...]:
+        """New files with the order that the table knows them to have; one that it does not know is none."""
+        if self.strategy.order is None:
+            return tuple(files)
+        stored = self.strategy.order.stored
+        order_id = None if stored.is_unsorted else stored.order_id
+        return tuple(replace(file, sort_order_id=order_id) for file in files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +86,8 @@ class RewrittenGroup:
     """The new files of a group, and how many rows were read of the old ones."""
 
     files: tuple[DataFile, ...]
-    rows: int
+    rows: int | None
+    """None if the engine did not count them."""
 
 
 def rewrite_group(work: GroupRewrite) -> RewrittenGroup:
@@ -87,11 +104,15 @@ def rewrite_group(work: GroupRewrite) -> RewrittenGroup:
 
     with closing(in_order(write, parts, at_once, "icefloe-rewrite")) as done:
         written = list(done)
-    return RewrittenGroup(tuple(file for part in written for file in part.files), sum(part.rows for part in written))
+    return RewrittenGroup(
+        work.labelled(file for part in written for file in part.files), sum(part.rows or 0 for part in written)
+    )
 
 
 def _parts(work: GroupRewrite) -> Iterable[list[FileScanTask]]:
-    """The tasks in runs of about one new file each."""
+    """The tasks in runs of about one new file each; all together if their rows are sorted over the whole group."""
+    if work.strategy.is_sort:
+        return [list(work.tasks)]
     size = work.sizes.split_size(work.size_in_bytes)
     splits = (split for task in work.tasks for split in _splits(task, size))
     return pack(splits, lambda split: split.data_bytes, size)

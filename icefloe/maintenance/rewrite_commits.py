@@ -130,7 +130,7 @@ class Commits:
                     add=[file for written in members for file in written.new.files],
                     check_duplicates=False,
                     keeps_number=STARTING_NUMBER.of(self.plan.options),
-                    live_rows=sum(written.new.rows for written in members),
+                    live_rows=_rows_read(members),
                 ),
                 target_of(self.table.metadata, self.plan.branch, properties),
             )
@@ -143,6 +143,12 @@ class Commits:
             snapshot = self.table.metadata.snapshot_by_id(snapshot_id)
             if snapshot is not None and snapshot.summary is not None:
                 self.removed_deletes += int(snapshot.summary.get(totals.REMOVED_DELETE_FILES) or 0)
+
+
+def _rows_read(groups: Sequence[WrittenGroup]) -> int | None:
+    """How many rows were read of all of them, if that is known."""
+    rows = [written.new.rows for written in groups]
+    return None if None in rows else sum(count for count in rows if count is not None)
 
 
 class _Uncertain(Exception):

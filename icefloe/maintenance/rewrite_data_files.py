@@ -10,12 +10,19 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 
 from icefloe.errors import IncompleteRewriteError, StateError
+from icefloe.maintenance.dangling_deletes import remove_dangling_deletes
 from icefloe.maintenance.engines import MaintenanceEngine
 from icefloe.maintenance.group_rewrite import GroupRewrite
 from icefloe.maintenance.ownership import delete_quietly
-from icefloe.maintenance.rewrite_commits import Commits, WrittenGroup
+from icefloe.maintenance.rewrite_commits import RUN, Commits, WrittenGroup
 from icefloe.maintenance.rewrite_job import RewriteGroup, RewriteJob
-from icefloe.maintenance.rewrite_options import CONCURRENT_GROUPS, MAX_COMMITS, MAX_FAILED_COMMITS, PARTIAL_PROGRESS
+from icefloe.maintenance.rewrite_options import (
+    CONCURRENT_GROUPS,
+    MAX_COMMITS,
+    MAX_FAILED_COMMITS,
+    PARTIAL_PROGRESS,
+    REMOVE_DANGLING,
+)
 from icefloe.maintenance.rewrite_result import GroupOutcome, GroupResult, RewriteResult
 from icefloe.metadata import TableMetadata
 from icefloe.planning import FileScanTask, TableScan
@@ -67,6 +74,8 @@ class _Run:
             raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+        if REMOVE_DANGLING.of(self._plan.options):
+            self._remove_dangling()
         return self._checked(self._made())
 
     def _take(self, done: WrittenGroup | _Failed, waiting: list[WrittenGroup]) -> None:
@@ -86,7 +95,7 @@ class _Run:
         return -(-len(self._plan.groups) // MAX_COMMITS.of(self._plan.options))
 
     def _commit(self, waiting: list[WrittenGroup]) -> None:
-        groups, waiting[:] = list(waiting), []
+        groups, waiting[:] = sorted(waiting, key=lambda written: written.group.number), []
         error = self._commits.commit(groups, one_by_one=self._is_partial)
         if error is not None and not self._is_partial:
             raise error
@@ -109,6 +118,7 @@ class _Run:
         return GroupRewrite(
             self._metadata,
             self._plan.table.storage,
+            self._plan.snapshot_id or 0,
             tasks,
             self._plan.output_spec(self._metadata),
             self._strategy,
@@ -126,6 +136,12 @@ class _Run:
         left = [future.result() for future in futures if future.done() and not future.cancelled()]
         unsent = [done for done in left if isinstance(done, WrittenGroup) and done.group.number not in settled]
         self._commits.discard(unsent, "of a rewrite that was given up")
+
+    def _remove_dangling(self) -> None:
+        """One more commit, without the deletes that had rows in the replaced files alone."""
+        properties = {**self._plan.snapshot_properties, RUN: self._run}
+        removed = remove_dangling_deletes(self._plan.table, self._plan.branch, snapshot_properties=properties)
+        self._commits.removed_deletes += removed.removed_delete_files_count
 
     def _made(self) -> RewriteResult:
         commits = self._commits

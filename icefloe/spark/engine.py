@@ -115,7 +115,7 @@ class SparkEngine:
         active = session or SparkSession.getActiveSession()
         if active is None:
             raise StateError("no Spark session is active; pass one as engine=")
-        return SparkMaintenance(active)
+        return SparkMaintenance(active, self)
 
 
 def read_scan(spark: SparkSession, scan: TableScan, name: str | None = None) -> DataFrame:

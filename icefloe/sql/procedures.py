@@ -13,6 +13,7 @@ from icefloe.sql import (  # noqa: F401 - they register their procedures
     changelog,
     delete_procedures,
     expiring,
+    rewrite_procedures,
     statistics_procedures,
     table_path_procedures,
     upkeep,

@@ -9,7 +9,8 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from pyspark.sql.types import BinaryType, StructType
 
-from icefloe.maintenance import GroupRewrite, Item, Result, RewrittenGroup, Threads
+from icefloe.maintenance import GroupRewrite, Item, Result, RewrittenGroup
+from icefloe.spark.maintenance.rewriting import FrameEngine, rewrite_group_on_spark
 
 _SENT = StructType().add("item", BinaryType())
 _TASKS = 64
@@ -34,6 +35,8 @@ class SparkMaintenance:
     """A session that runs maintenance."""
 
     spark: SparkSession
+    rows: FrameEngine
+    """What reads and writes rows in it."""
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """The results in any order; few of them are here at a time."""
@@ -45,5 +48,5 @@ class SparkMaintenance:
             yield cloudpickle.loads(bytes(row[0]))
 
     def rewrite(self, work: GroupRewrite) -> RewrittenGroup:
-        """In this process; see the module."""
-        return Threads().rewrite(work)
+        """One job, with the group's description."""
+        return rewrite_group_on_spark(self.spark, self.rows, work)
