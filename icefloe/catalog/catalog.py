@@ -407,6 +407,15 @@ class CatalogCommitter:
         """Whether a commit that was prepared on a state that another one has replaced is refused in any case."""
         return self._catalog._sees_every_commit
 
+    @property
+    def warehouse(self) -> str | None:
+        """Where tables go that are created without a location."""
+        return self._catalog.warehouse
+
+    def metadata_location(self) -> str | None:
+        """Where the table's metadata file is now; None if the table is gone."""
+        return self._catalog._metadata_location(self._identifier)
+
     def other_tables(self) -> Iterator[tuple[str, str]]:
         """All other tables of the catalog: their names, and where their metadata files are."""
         for identifier, location in self._catalog._metadata_locations():

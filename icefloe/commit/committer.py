@@ -61,6 +61,13 @@ class Surroundings(Protocol):
     def sees_every_commit(self) -> bool:
         """Whether a commit that was prepared on a state that another one has replaced is refused in any case."""
 
+    @property
+    def warehouse(self) -> str | None:
+        """Where tables go that are created without a location."""
+
+    def metadata_location(self) -> str | None:
+        """Where the table's metadata file is now, by one small request; None if the table is gone."""
+
     def other_tables(self) -> Iterable[tuple[str, str]]:
         """All other tables of the catalog: their names, and where their metadata files are."""
 

@@ -43,6 +43,17 @@ class DeleteSettings:
         if self.max_concurrent is not None and self.max_concurrent < 1:
             raise InvalidInputError(f"max_concurrent_deletes is {self.max_concurrent}; it must be 1 or more")
 
+    def engine_for(self, files: int) -> MaintenanceEngine:
+        """Who deletes so many files: a few are not worth a job."""
+        if isinstance(self.engine, Threads) or files < _FEW:
+            return Threads(self.max_concurrent or _BATCHES_AT_ONCE)
+        return self.engine
+
+    @property
+    def a_round(self) -> int:
+        """How many batches an engine gets at a time."""
+        return self.max_concurrent or 16 * _BATCHES_AT_ONCE
+
 
 @dataclass(slots=True)
 class Deletions:
@@ -70,11 +81,11 @@ class Deletions:
 def delete_files(files: Spool, ownership: Ownership, settings: DeleteSettings, why: str) -> Deletions:
     """Delete the files that are the table's own."""
     done = Deletions()
-    engine = _engine(settings, len(files))
+    engine = settings.engine_for(len(files))
     handled = 0
     for _, group in groupby(_batches(files), key=_rank):
-        work = partial(_delete_batch, settings.storage, ownership, why)
-        for batch in in_rounds(engine, work, group, settings.max_concurrent or 16 * _BATCHES_AT_ONCE):
+        work = partial(delete_batch, settings.storage, ownership, why)
+        for batch in in_rounds(engine, work, group, settings.a_round):
             done.add(batch)
             handled += sum(batch.counts) + batch.failed_count + batch.foreign_count
             settings.listener(Progress("delete", handled, len(files)))
@@ -82,16 +93,10 @@ def delete_files(files: Spool, ownership: Ownership, settings: DeleteSettings, w
     return done
 
 
-def _engine(settings: DeleteSettings, files: int) -> MaintenanceEngine:
-    if isinstance(settings.engine, Threads) or files < _FEW:
-        return Threads(settings.max_concurrent or _BATCHES_AT_ONCE)
-    return settings.engine
-
-
 def _batches(files: Spool) -> Iterator[pa.RecordBatch]:
     """Batches of full size, each of files that may go at the same time."""
     for _, group in groupby(files.batches(), key=_rank):
-        yield from _resized(group)
+        yield from resized(group)
 
 
 def _rank(files: pa.RecordBatch) -> int:
@@ -100,7 +105,8 @@ def _rank(files: pa.RecordBatch) -> int:
     return max(kind, MANIFEST - 1)
 
 
-def _resized(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def resized(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of 1,000, but for the last."""
     waiting: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
@@ -115,7 +121,8 @@ def _resized(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
 
 
-def _delete_batch(storage: Storage, ownership: Ownership, why: str, files: pa.RecordBatch) -> Deletions:
+def delete_batch(storage: Storage, ownership: Ownership, why: str, files: pa.RecordBatch) -> Deletions:
+    """Delete some files that are the table's own."""
     is_own = ownership.mask(files["location"])
     foreign = files.filter(pc.invert(is_own))["location"].to_pylist()
     own = files.filter(is_own)

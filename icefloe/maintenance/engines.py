@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol, TypeVar
 
+import pyarrow as pa
+
 from icefloe.data import default_workers
 from icefloe.errors import InvalidInputError
 from icefloe.maintenance.group_rewrite import GroupRewrite, RewrittenGroup, rewrite_group
@@ -22,6 +24,10 @@ class MaintenanceEngine(Protocol):
         """The results of a function that can be sent elsewhere, such as one of a module, for each item, in any order."""
         ...
 
+    def rows_of_view(self, name: str, *columns: str) -> Iterator[pa.RecordBatch]:
+        """Columns of a view or table that the engine knows, as a stream."""
+        ...
+
     def rewrite(self, work: GroupRewrite) -> RewrittenGroup:
         """Read the files of a group with their deletes, and write their rows to new files."""
         ...
@@ -37,6 +43,12 @@ class Threads:
         """The results in the order of the items."""
         return in_order(function, items, self.workers or default_workers(), "icefloe-maintenance")
 
+    def rows_of_view(self, name: str, *columns: str) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - there is none
+        """There are no views here."""
+        raise InvalidInputError(
+            f"there is no view {name!r}: there is no Spark here; give the files as a table of Arrow"
+        )
+
     def rewrite(self, work: GroupRewrite) -> RewrittenGroup:
         """Stream the rows from the old files to the new ones."""
         return rewrite_group(work)
@@ -46,6 +58,9 @@ def in_rounds(
     engine: MaintenanceEngine, function: Callable[[Item], Result], items: Iterable[Item], a_round: int = 1024
 ) -> Iterator[Result]:
     """The same results for any number of items, few of which are taken at a time: an engine may send all that it gets."""
+    if isinstance(engine, Threads):
+        yield from engine.map(function, items)
+        return
     todo = iter(items)
     while batch := list(islice(todo, a_round)):
         yield from engine.map(function, batch)

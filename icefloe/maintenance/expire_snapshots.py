@@ -14,7 +14,17 @@ from typing import Protocol, Self
 import numpy as np
 import pyarrow.compute as pc
 
-from icefloe.commit import Change, CleanMetadata, Committed, DropSnapshots, Expire, Outcome, TableState, now_ms
+from icefloe.commit import (
+    Change,
+    CleanMetadata,
+    Committed,
+    DropSnapshots,
+    Expire,
+    Outcome,
+    Surroundings,
+    TableState,
+    now_ms,
+)
 from icefloe.errors import CommitStateUnknown, LocationNotFoundError
 from icefloe.maintenance.deleting import DeleteSettings, Deletions, delete_files
 from icefloe.maintenance.engines import MaintenanceEngine, Threads
@@ -73,8 +83,8 @@ class MaintainedTable(Protocol):
         """Where its files are."""
 
     @property
-    def sees_every_commit(self) -> bool:
-        """Whether its catalog refuses every commit that was prepared on a state that another one has replaced."""
+    def surroundings(self) -> Surroundings | None:
+        """What is known of its catalog."""
 
     def refresh(self) -> Self:
         """The same handle at the newest state."""
@@ -119,7 +129,7 @@ class ExpiryRequest:
         """How long files stay, in milliseconds."""
         if self.grace_ms is not None:
             return self.grace_ms
-        return 0 if table.sees_every_commit else GRACE_MS
+        return 0 if table.surroundings and table.surroundings.sees_every_commit else GRACE_MS
 
 
 def expire_snapshots(table: MaintainedTable, request: ExpiryRequest) -> ExpiredFiles:

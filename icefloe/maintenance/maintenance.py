@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, overload
 
-from icefloe.commit import Expire
+from icefloe.commit import Expire, now_ms
 from icefloe.errors import InvalidInputError
 from icefloe.expressions import Expression
 from icefloe.maintenance.dangling_deletes import (
@@ -34,6 +34,18 @@ from icefloe.maintenance.manifests import (
     rewrite_manifests,
 )
 from icefloe.maintenance.options import OptionValue
+from icefloe.maintenance.orphan_files import (
+    MOST_STREAMED,
+    OrphanFiles,
+    OrphanPlan,
+    OrphanRequest,
+    PrefixMismatch,
+    plan_orphan_files,
+    remove_orphan_files,
+)
+from icefloe.maintenance.orphan_keys import Prefixes
+from icefloe.maintenance.orphan_listing import FileList
+from icefloe.maintenance.orphan_refusals import DAY_MS, check_age
 from icefloe.maintenance.partition_statistics import ComputedPartitionStats, compute_partition_stats
 from icefloe.maintenance.policy import MaintenancePolicy
 from icefloe.maintenance.rewrite_plan import RewritePlan, plan_rewrite
@@ -254,6 +266,100 @@ class Maintenance:
         if says_nothing and not (by_retention or clean_expired_metadata or dry_run):
             return ExpireSnapshots(lambda chosen: expire_snapshots(self._table, replace(request, change=chosen)))
         return (plan_expiry if dry_run else expire_snapshots)(self._table, request)
+
+    @overload
+    def remove_orphan_files(
+        self,
+        older_than: int | dt.datetime | None = None,
+        location: str | None = None,
+        *,
+        equal_schemes: Mapping[str, str] | None = None,
+        equal_authorities: Mapping[str, str] | None = None,
+        prefix_mismatch_mode: str = "error",
+        file_list: FileList | None = None,
+        force: bool = False,
+        max_files: int | None = None,
+        max_concurrent_deletes: int | None = None,
+        stream_results: bool = False,
+        engine: object | None = None,
+        progress: Listener | None = None,
+        dry_run: Literal[False] = False,
+    ) -> OrphanFiles: ...
+
+    @overload
+    def remove_orphan_files(
+        self,
+        older_than: int | dt.datetime | None = None,
+        location: str | None = None,
+        *,
+        equal_schemes: Mapping[str, str] | None = None,
+        equal_authorities: Mapping[str, str] | None = None,
+        prefix_mismatch_mode: str = "error",
+        file_list: FileList | None = None,
+        force: bool = False,
+        max_files: int | None = None,
+        max_concurrent_deletes: int | None = None,
+        stream_results: bool = False,
+        engine: object | None = None,
+        progress: Listener | None = None,
+        dry_run: Literal[True],
+    ) -> OrphanPlan: ...
+
+    def remove_orphan_files(
+        self,
+        older_than: int | dt.datetime | None = None,
+        location: str | None = None,
+        *,
+        equal_schemes: Mapping[str, str] | None = None,
+        equal_authorities: Mapping[str, str] | None = None,
+        prefix_mismatch_mode: str = "error",
+        file_list: FileList | None = None,
+        force: bool = False,
+        max_files: int | None = None,
+        max_concurrent_deletes: int | None = None,
+        stream_results: bool = False,
+        engine: object | None = None,
+        progress: Listener | None = None,
+        dry_run: bool = False,
+    ) -> OrphanFiles | OrphanPlan:
+        """Delete files beneath the table's location that nothing of the table needs.
+
+        Args:
+            older_than: only files older than this time, in milliseconds or as a datetime with a zone; 3 days ago by default,
+                and at least 24 hours ago.
+            location: where to look, in place of the table's location; one of its own folders.
+            equal_schemes: schemes that are equal, such as `{"s3a,s3n": "s3"}`, which are in any case.
+            equal_authorities: authorities that are equal, such as `{"nn1,nn2": "cluster"}`.
+            prefix_mismatch_mode: what to do if a path is needed under another scheme or authority: `"error"` deletes nothing,
+                `"ignore"` keeps such files, `"delete"` deletes them.
+            file_list: the files in place of a listing: `file_path` and `last_modified`, and maybe `size`.
+            force: take younger files, and a location that is not one of the table's.
+            max_files: delete at most so many; the next run goes on.
+            max_concurrent_deletes: how many batches of 1,000 files are deleted at a time.
+            stream_results: name the first 20,000 orphans only.
+            engine: what lists folders and deletes files: None for this process, a Spark session, or `"spark"`.
+            progress: called for each step; a bar on a terminal without it.
+            dry_run: return the orphans as a plan, and delete nothing.
+
+        Refused if the table says `gc.enabled=false`, or if another table lives beneath the location.
+        """
+        now = now_ms()
+        limit = now - 3 * DAY_MS if older_than is None else milliseconds(older_than)
+        check_age(limit, now, force=force)
+        request = OrphanRequest(
+            limit,
+            engine_of(engine),
+            listener_or_bar(progress),
+            location,
+            Prefixes.of(equal_schemes or {}, equal_authorities or {}),
+            PrefixMismatch.named(prefix_mismatch_mode),
+            file_list,
+            force,
+            max_files,
+            max_concurrent_deletes,
+            MOST_STREAMED if stream_results else None,
+        )
+        return (plan_orphan_files if dry_run else remove_orphan_files)(self._table, request)
 
     @overload
     def remove_dangling_deletes(

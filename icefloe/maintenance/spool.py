@@ -46,6 +46,9 @@ class Spool:
         """Forget the rows, and give the disk back."""
         self._file.close()
 
+    def __del__(self) -> None:
+        self.close()
+
     def __enter__(self) -> Self:
         return self
 

@@ -25,6 +25,7 @@ from icefloe.maintenance.spool import Spool
 from icefloe.manifests import (
     MANIFEST_TABLE,
     FileContent,
+    ManifestColumns,
     ManifestContent,
     ManifestFile,
     SnapshotManifests,
@@ -117,7 +118,7 @@ def _read_lists(
     sizes: dict[str, int] = {}
     todo = departure.staying
     stage = Stage("lists", len(todo) + len(departure.snapshot_ids), search.listener)
-    for manifests, _ in in_order(partial(_list_of, search.storage), todo, _LISTS_AT_ONCE):
+    for manifests, _ in in_order(partial(list_of, search.storage), todo, _LISTS_AT_ONCE):
         is_new = kept.add_new(location_hashes(_one(manifests["manifest_path"])))
         staying.write(manifests.filter(is_new))
         stage.step()
@@ -136,7 +137,7 @@ def _read_lists(
     return sizes
 
 
-def _list_of(storage: Storage, of: tuple[TableMetadata, Snapshot]) -> tuple[pa.Table, int]:
+def list_of(storage: Storage, of: tuple[TableMetadata, Snapshot]) -> tuple[pa.Table, int]:
     """The manifests of a snapshot, and the size of its list."""
     metadata, snapshot = of
     source = SnapshotManifests(metadata, storage.read, storage.limits)
@@ -154,7 +155,7 @@ def _list_of(storage: Storage, of: tuple[TableMetadata, Snapshot]) -> tuple[pa.T
 def _list_if_there(storage: Storage, of: tuple[TableMetadata, Snapshot]) -> tuple[pa.Table, int]:
     """The same; if the list is missing, all that it led to was deleted before it."""
     try:
-        return _list_of(storage, of)
+        return list_of(storage, of)
     except LocationNotFoundError as error:
         LOG.warning("files of an expired snapshot are deleted by others, or stay behind: %s", error)
         return MANIFEST_TABLE.empty_table(), 0
@@ -228,10 +229,14 @@ def _with_live_files(manifests: Spool) -> Iterator[ManifestFile]:
         yield from (manifest for manifest in manifests_in(batch) if manifest.has_live_files)
 
 
-def _live(storage: Storage, table_location: str | None, manifest: ManifestFile) -> pa.RecordBatch:
-    """The live files of a manifest."""
+def live_entries(storage: Storage, table_location: str | None, manifest: ManifestFile) -> ManifestColumns:
+    """The live files of a manifest: their paths, what they hold, and their sizes."""
     entries = read_manifest(manifest, storage.read, _COLUMNS, table_location=table_location, limits=storage.limits)
-    live = entries.filter(entries.is_live)
+    return entries.filter(entries.is_live)
+
+
+def _live(storage: Storage, table_location: str | None, manifest: ManifestFile) -> pa.RecordBatch:
+    live = live_entries(storage, table_location, manifest)
     kinds = pc.fill_null(live.column("content"), int(FileContent.DATA))
     return _rows(live.column("file_path"), kinds, live.column("file_size_in_bytes"))
 

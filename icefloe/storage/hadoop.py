@@ -125,6 +125,10 @@ class ArrowFiles(Files):
                 elif info.type == fs.FileType.File:
                     yield _info(f"{location.root}{info.path}", info)
 
+    def list_files(self, location: Location) -> Iterator[FileInfo]:
+        inside = (info for info in self._inside(location) if info.type == fs.FileType.File)
+        return (_info(f"{location.root}{info.path}", info) for info in inside)
+
     def list_folders(self, location: Location) -> Iterator[str]:
         return (info.base_name for info in self._inside(location) if info.type == fs.FileType.Directory)
 

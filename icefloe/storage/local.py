@@ -90,6 +90,16 @@ class LocalFiles(protocol.Files):
             except OSError as error:
                 raise _translated(Location("file", "", folder, location.root), error) from error
 
+    def list_files(self, location: Location) -> Iterator[protocol.FileInfo]:
+        with (
+            _translating(location),
+            suppress(FileNotFoundError, NotADirectoryError),
+            os.scandir(location.path) as entries,
+        ):
+            for entry in entries:
+                if entry.is_file() and (info := _listed(location, entry)):
+                    yield info
+
     def list_folders(self, location: Location) -> Iterator[str]:
         with (
             _translating(location),

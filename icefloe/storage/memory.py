@@ -76,6 +76,10 @@ class MemoryFiles(Files):
         for path, file in files:
             yield FileInfo(f"{location.root}{path}", len(file.data), file.modified_ms)
 
+    def list_files(self, location: Location) -> Iterator[FileInfo]:
+        start = len(location.root) + len(location.path.rstrip("/")) + 1
+        return (info for info in self.list_prefix(location) if "/" not in info.location[start:])
+
     def list_folders(self, location: Location) -> Iterator[str]:
         start = len(location.path.rstrip("/")) + 1
         below = (info.location.removeprefix(location.root)[start:] for info in self.list_prefix(location))

@@ -255,6 +255,13 @@ class ObjectFiles(Files):
                 if entry["path"] != folder:
                     yield _info(f"{location.root}/{entry['path']}", entry)
 
+    def list_files(self, location: Location) -> Iterator[FileInfo]:
+        store, folder = self._folder(location)
+        listing = self._attempt(location, lambda: obstore.list_with_delimiter(store, folder or None))
+        for entry in listing["objects"]:
+            if entry["path"] != folder:
+                yield _info(f"{location.root}/{entry['path']}", entry)
+
     def list_folders(self, location: Location) -> Iterator[str]:
         """The names of the folders directly beneath the location, without listing what is in them."""
         store, folder = self._folder(location)

@@ -187,6 +187,9 @@ class Files(Protocol):
     def list_prefix(self, location: Location) -> Iterator[FileInfo]:
         """Every file beneath the location, taken as a folder, in no particular order."""
 
+    def list_files(self, location: Location) -> Iterator[FileInfo]:
+        """Every file directly in the location, taken as a folder, in no particular order."""
+
     def list_folders(self, location: Location) -> Iterator[str]:
         """The names of the folders directly beneath the location, in no particular order."""
 

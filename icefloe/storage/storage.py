@@ -85,6 +85,11 @@ class Storage:
         files, parsed = self._resolve(location)
         return files.list_prefix(parsed)
 
+    def list_files(self, location: str) -> Iterator[FileInfo]:
+        """Every file directly in the location, taken as a folder, in no particular order."""
+        files, parsed = self._resolve(location)
+        return files.list_files(parsed)
+
     def list_folders(self, location: str) -> Iterator[str]:
         """The names of the folders directly beneath the location, in no particular order; none if it is not there."""
         files, parsed = self._resolve(location)

@@ -1,7 +1,7 @@
 """The handle of a table that users hold: what it is now, and the ways to change it. It joins rooms and holds no rule."""
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Self
 
 from icefloe.commit import Caches, Committer, Surroundings, TableState, Timing, check_same_table
@@ -172,13 +172,9 @@ class Table(TableChanges):
         return Maintenance(self)
 
     @property
-    def sees_every_commit(self) -> bool:
-        """Whether its catalog refuses every commit that was prepared on a state that another one has replaced."""
-        return isinstance(self._committer, Surroundings) and self._committer.sees_every_commit
-
-    def other_tables(self) -> Iterable[tuple[str, str]]:
-        """All other tables of its catalog, as far as that can tell: their names, and where their metadata files are."""
-        return self._committer.other_tables() if isinstance(self._committer, Surroundings) else ()
+    def surroundings(self) -> Surroundings | None:
+        """What is known of the catalog that the table is in."""
+        return self._committer if isinstance(self._committer, Surroundings) else None
 
     def refresh(self) -> Self:
         """Move this handle to the newest state; an error if another table has the name by now."""

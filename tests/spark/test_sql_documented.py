@@ -401,7 +401,6 @@ def test_procedures(run: Page, tmp_path: Path) -> None:
 
 
 NOT_THERE = (
-    "remove_orphan_files",
     "rewrite_position_delete_files",
     "snapshot",
     "migrate",

@@ -30,6 +30,15 @@ class _Work(Generic[Item, Result]):
                 yield pa.record_batch({"item": pa.array([done], pa.binary())})
 
 
+def _packed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Each batch as one value, so that it travels in columns."""
+    for batch in batches:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        yield pa.record_batch({"item": pa.array([sink.getvalue().to_pybytes()], pa.binary())})
+
+
 @dataclass(frozen=True)
 class SparkMaintenance:
     """A session that runs maintenance."""
@@ -46,6 +55,12 @@ class SparkMaintenance:
         frame = self.spark.createDataFrame(sent, _SENT).repartition(min(len(sent), _TASKS))
         for row in frame.mapInArrow(_Work(function), _SENT).toLocalIterator():
             yield cloudpickle.loads(bytes(row[0]))
+
+    def rows_of_view(self, name: str, *columns: str) -> Iterator[pa.RecordBatch]:
+        """Columns of a view or table of the session, batch by batch."""
+        frame = self.spark.table(name).select(*columns)
+        for row in frame.mapInArrow(_packed, _SENT).toLocalIterator():
+            yield from pa.ipc.open_stream(bytes(row[0]))
 
     def rewrite(self, work: GroupRewrite) -> RewrittenGroup:
         """One job, with the group's description."""
