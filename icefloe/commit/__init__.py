@@ -16,9 +16,17 @@ from icefloe.commit.committer import (
     superseded_metadata_files,
 )
 from icefloe.commit.conflicts import Isolation, Planned
+from icefloe.commit.delete_replacement import (
+    DeleteReplacement,
+    FileSwap,
+    NewVector,
+    Replaced,
+    Unneeded,
+    nothing_unneeded,
+)
 from icefloe.commit.expire import CleanMetadata, DropSnapshots, Expire, check_collectable
 from icefloe.commit.manifest_groups import ManifestChoice, ManifestGroup, groups_to_rewrite
-from icefloe.commit.matching import FilterInput
+from icefloe.commit.matching import FilterInput, RowFilter
 from icefloe.commit.named_files import NamedDeletes, NamedInput
 from icefloe.commit.overwrite import Overwrite
 from icefloe.commit.parent import Parent

@@ -81,6 +81,10 @@ class RowFilter:
         """Which files hold matching rows only; a file without rows is one of them if its partition matches."""
         return self._inclusive(files) & self._ask(self.bound, files, self._must_leaf)
 
+    def may_hold(self, files: ManifestColumns) -> Mask:
+        """Which files are in a partition that may hold a matching row; delete files, too, for which no statistics speak."""
+        return self._inclusive(files)
+
     def _inclusive(self, files: ManifestColumns) -> Mask:
         return _matching_partitions(inclusive_projection(self.bound, self._spec(files), self._schema), files)
 

@@ -42,7 +42,7 @@ class NamedFiles:
         """The files; naming one twice is naming it once."""
         items = listed(files)
         if not items:
-            return NamedFiles(pa.array([], pa.string()), PartitionSet({}))
+            return NO_FILES
         if all(isinstance(item, str) for item in items):
             return NamedFiles(pc.unique(identities(pa.array(items, pa.string()))), None)
         columns = [item for item in items if isinstance(item, mf.ManifestColumns)]
@@ -94,6 +94,9 @@ class NamedFiles:
             )
 
 
+NO_FILES = NamedFiles(pa.array([], pa.string()), PartitionSet({}))
+
+
 def _first_and_more(paths: pa.Array) -> str:
     return f"{paths[0].as_py()!r}" + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
 
@@ -128,6 +131,10 @@ class NamedDeletes:
 
     def __len__(self) -> int:
         return len(self.files) + len(self.vectors)
+
+    def __or__(self, other: "NamedDeletes") -> "NamedDeletes":
+        paths = pc.unique(pa.concat_arrays([self.files.paths, other.files.paths]))
+        return NamedDeletes(NamedFiles(paths, None), self.vectors | other.vectors)
 
     def mask(self, columns: mf.ManifestColumns) -> Mask:
         """Which entries are named."""
@@ -186,6 +193,22 @@ def locate(
     parent: Parent, paths: Iterable[str], partitions: PartitionSet | None, added: Sequence[mf.ManifestColumns]
 ) -> dict[str, LocatedFile]:
     """The data files by the normal form of these paths, live ones and those that are added; an error if one is neither."""
+    searched = set(map(identity, paths))
+    located = locate_live(parent, searched, partitions, added)
+    missing = sorted(searched - located.keys())
+    if missing:
+        named = _first_and_more(pa.array(missing))
+        raise ValidationError(f"rows of data file {named} are deleted, but it is not in the table, or not any more")
+    return located
+
+
+def locate_live(
+    parent: Parent,
+    paths: Iterable[str],
+    partitions: PartitionSet | None = None,
+    added: Sequence[mf.ManifestColumns] = (),
+) -> dict[str, LocatedFile]:
+    """The same without those that are neither."""
     searched = pa.array(sorted(set(map(identity, paths))), pa.string())
     located: dict[str, LocatedFile] = {}
     for columns in added:
@@ -202,10 +225,6 @@ def locate(
         if present:
             _check_types(columns, parent.metadata, next(iter(present)))
         located.update(present)
-    missing = [path for path in searched.to_pylist() if path not in located]
-    if missing:
-        named = _first_and_more(pa.array(missing))
-        raise ValidationError(f"rows of data file {named} are deleted, but it is not in the table, or not any more")
     return located
 
 

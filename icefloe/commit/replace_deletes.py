@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from icefloe.commit import added as new_files, vectors as dv
-from icefloe.commit.named_files import NamedDeletes, NamedFiles
+from icefloe.commit.named_files import NO_FILES, NamedDeletes, NamedFiles
 from icefloe.commit.new_manifests import NewManifests, merge_manifests, remove_files, write_added
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import Mask
@@ -23,7 +23,7 @@ class DeleteSwap:
 
     remove: NamedDeletes
     add: tuple[new_files.FileGroup, ...] = ()
-    remove_data: tuple[ManifestColumns, ...] = ()
+    remove_data: NamedFiles = NO_FILES
     """Data files of which every row is deleted; their own deletes go with them."""
     ended: Collection[str] = field(default=())
     """Data files that are gone already, by normal path, among those whose deletion vectors are removed."""
@@ -45,8 +45,7 @@ class ReplaceDeletes:
         swap = self._decide(parent)
         if swap is None:
             return None
-        new_files.check_still_taken(parent.metadata, swap.add)
-        gone = NamedFiles.of(swap.remove_data, parent.metadata)
+        gone = swap.remove_data
         data = remove_files(parent, ManifestContent.DATA, gone.may_be_in, gone.mask)
         gone.check_removed(data.removed, "data file")
         deletes = _without(parent, swap, gone)

@@ -15,6 +15,7 @@ from icefloe.data.file_rolling import data_file_of
 from icefloe.data.foreign_files import ForeignFile, describe_files, find_files, foreign_file
 from icefloe.data.in_order import in_pieces, read_in_order
 from icefloe.data.incoming import RowsInput, incoming_tables
+from icefloe.data.layout import key_columns
 from icefloe.data.locations import NewLocations, data_folder
 from icefloe.data.opening import open_file, partition_by_field, partition_constants
 from icefloe.data.scanning import default_workers, read_pieces, rows_not_deleted_by_position

@@ -33,6 +33,16 @@ def columns_to_read(task: FileScanTask, wanted: Schema, metadata: TableMetadata)
     return Schema(*fields, *(tuple(_about_rows(task, wanted)) or (() if fields else (reserved.POS,))))
 
 
+def key_columns(field_ids: Iterable[int], metadata: TableMetadata) -> Schema:
+    """The columns of these ids as rows are compared by them, those that were dropped among them."""
+    fields: tuple[NestedField, ...] = ()
+    for field_id in sorted(field_ids):
+        if field_id not in Schema(*fields).fields_by_id:
+            keys = select_ids(_schema_with(field_id, Schema(), metadata), [field_id]).fields
+            fields = _merged(fields, map(_optional, keys))
+    return Schema(*fields)
+
+
 def _about_rows(task: FileScanTask, wanted: Schema) -> Iterator[NestedField]:
     ids = {field.field_id for field in wanted.fields}
     has_ids = task.first_row_id is not None

@@ -1,6 +1,6 @@
 """Deletion vectors as Puffin blobs: their bytes, what is said of them, and files of many (spec: Puffin, deletion-vector-v1)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from zlib import crc32
 
@@ -146,21 +146,45 @@ def write_deletion_vectors(
 
     Where the version has relative paths, the file names data files relative to the table location (spec: Paths in Metadata).
     """
+    encoded = ((path, vector.cardinality, _encoded(path, vector)) for path, vector in vectors.items())
+    return _write(encoded, table_location)
+
+
+def copy_deletion_vectors(
+    blobs: Iterable[tuple[str, bytes, int, str]], table_location: str | None = None
+) -> tuple[bytes, list[StoredVector]]:
+    """A Puffin file of vectors of other files, byte for byte, and where each one is in it.
+
+    Each is the path of its data file, its bytes, its cardinality, and the file that it is from. A blob that is no sound vector of
+    that cardinality is an error.
+    """
+
+    def checked(blob: bytes, cardinality: int, location: str) -> bytes:
+        decode_vector(blob, location, cardinality=cardinality)
+        return blob
+
+    return _write(
+        ((path, count, checked(blob, count, location)) for path, blob, count, location in blobs), table_location
+    )
+
+
+def _encoded(path: str, vector: DeletionVector) -> bytes:
+    if not vector:
+        raise InvalidValueError(f"the deletion vector of {path!r} deletes nothing; leave it out")
+    return encode_vector(vector)
+
+
+def _write(vectors: Iterable[tuple[str, int, bytes]], table_location: str | None) -> tuple[bytes, list[StoredVector]]:
     data = bytearray()
     writer = puffin.PuffinWriter(data.extend, {_CREATED_BY: "icefloe"})
     stored: list[StoredVector] = []
-    for path, vector in vectors.items():
+    for path, cardinality, encoded in vectors:
         if not path:
             raise InvalidValueError("a deletion vector names no data file")
-        if not vector:
-            raise InvalidValueError(f"the deletion vector of {path!r} deletes nothing; leave it out")
-        cardinality = vector.cardinality
         named = path if table_location is None else relativize(table_location, path)
         properties = {REFERENCED_DATA_FILE: named, _CARDINALITY: str(cardinality)}
         blob = writer.add(
-            puffin.Blob(
-                BLOB_TYPE, (POSITION_FIELD_ID,), _INHERITED, _INHERITED, encode_vector(vector), None, properties
-            )
+            puffin.Blob(BLOB_TYPE, (POSITION_FIELD_ID,), _INHERITED, _INHERITED, encoded, None, properties)
         )
         stored.append(StoredVector(path, blob.offset, blob.length, cardinality))
     writer.finish()

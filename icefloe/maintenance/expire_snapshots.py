@@ -32,6 +32,7 @@ from icefloe.maintenance.expired_files import MOST_LOCATIONS, ExpiredFiles, Expi
 from icefloe.maintenance.expiry_intent import ExpiryIntent, intents_of, new_location
 from icefloe.maintenance.ownership import LOG, Ownership
 from icefloe.maintenance.unneeded import KINDS, Departure, Search, unneeded_files
+from icefloe.manifests import DataFile
 from icefloe.metadata import TableMetadata
 from icefloe.progress import Listener, silent
 from icefloe.storage import Storage
@@ -62,6 +63,10 @@ class Changes(AbstractContextManager["Changes"], Protocol):
 
     def abandon(self) -> None:
         """Give it up."""
+
+    @property
+    def row_files(self) -> list[DataFile]:
+        """Data and delete files that are written for the changes; they go if the commit does not happen."""
 
 
 class MaintainedTable(Protocol):

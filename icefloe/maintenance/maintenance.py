@@ -8,17 +8,11 @@ from typing import Literal, overload
 from icefloe.commit import Expire, now_ms
 from icefloe.errors import InvalidInputError
 from icefloe.expressions import Expression
-from icefloe.maintenance.dangling_deletes import (
-    RemovalPlan,
-    RemovedDeletes,
-    plan_dangling_deletes,
-    remove_dangling_deletes,
-)
+from icefloe.maintenance.delete_maintenance import DeleteMaintenance
 from icefloe.maintenance.engines import engine_of
 from icefloe.maintenance.expire_snapshots import (
     Cleanup,
     ExpiryRequest,
-    MaintainedTable,
     expire_snapshots,
     plan_expiry,
 )
@@ -57,11 +51,8 @@ from icefloe.planning import milliseconds
 from icefloe.progress import Listener, listener_or_bar
 
 
-class Maintenance:
+class Maintenance(DeleteMaintenance):
     """What can be done for the health of one table; every call is its own commit."""
-
-    def __init__(self, table: MaintainedTable) -> None:
-        self._table = table
 
     def health(self, branch: str | None = None, *, progress: Listener | None = None) -> TableHealth:
         """How healthy the table is: files, deletes and overlap by partition, manifests, snapshots and logs.
@@ -360,41 +351,6 @@ class Maintenance:
             MOST_STREAMED if stream_results else None,
         )
         return (plan_orphan_files if dry_run else remove_orphan_files)(self._table, request)
-
-    @overload
-    def remove_dangling_deletes(
-        self,
-        branch: str | None = None,
-        *,
-        dry_run: Literal[False] = False,
-        snapshot_properties: Mapping[str, str] | None = None,
-    ) -> RemovedDeletes: ...
-
-    @overload
-    def remove_dangling_deletes(
-        self,
-        branch: str | None = None,
-        *,
-        dry_run: Literal[True],
-        snapshot_properties: Mapping[str, str] | None = None,
-    ) -> RemovalPlan: ...
-
-    def remove_dangling_deletes(
-        self,
-        branch: str | None = None,
-        *,
-        dry_run: bool = False,
-        snapshot_properties: Mapping[str, str] | None = None,
-    ) -> RemovedDeletes | RemovalPlan:
-        """Remove delete files that delete no row of any live data file; only manifests are read.
-
-        Args:
-            branch: the branch to look at, `main` by default.
-            dry_run: return what would be removed, and remove nothing.
-            snapshot_properties: what the summary of the new snapshot says besides.
-        """
-        work = plan_dangling_deletes if dry_run else remove_dangling_deletes
-        return work(self._table, branch, snapshot_properties=snapshot_properties)
 
     def compute_table_stats(
         self,

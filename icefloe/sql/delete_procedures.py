@@ -2,6 +2,8 @@
 
 from dataclasses import astuple
 
+import pyarrow as pa
+
 from icefloe.sql.calling import Call, Parameter, ParameterType as Type, Rows, integers, procedure
 
 
@@ -16,3 +18,15 @@ from icefloe.sql.calling import Call, Parameter, ParameterType as Type, Rows, in
 )
 def _remove_dangling_deletes(call: Call) -> Rows:
     return [astuple(call.table().maintenance.remove_dangling_deletes(call.get("branch")))[:4]]
+
+
+@procedure(
+    integers("converted_equality_delete_files_count", "added_position_delete_files_count", "removed_data_files_count")
+    .append(pa.field("rewritten_rows_count", pa.int64()))
+    .append(pa.field("kept_equality_delete_files_count", pa.int32())),
+    Parameter("where", Type.STRING),
+    Parameter("options", Type.MAP),
+)
+def _convert_equality_deletes(call: Call) -> Rows:
+    done = call.table().maintenance.convert_equality_deletes(call.get("where"), call.get("options"), engine=call.engine)
+    return [astuple(done)[:5]]

@@ -1,0 +1,101 @@
+"""How deletes by position reach files: vectors in Puffin files, or position delete files, each with its entry of a manifest."""
+
+from collections.abc import Iterable, Sequence
+
+from icefloe import properties as props
+from icefloe.data import NewLocations, data_file_of
+from icefloe.errors import StateError
+from icefloe.formats.deletion_vector_codec import StoredVector, copy_deletion_vectors, write_deletion_vectors
+from icefloe.formats.deletion_vectors import DeletionVector
+from icefloe.formats.position_deletes import write_position_deletes
+from icefloe.manifests import DataFile, FileContent
+from icefloe.metadata import TableMetadata
+from icefloe.partitioning import UNPARTITIONED
+from icefloe.storage import Storage
+
+PUFFIN = "puffin"
+Deleted = Iterable[tuple[DataFile, DeletionVector]]
+"""Rows of data files, by position."""
+
+
+def check_writable(metadata: TableMetadata) -> None:
+    """Fail if the table is encrypted: nothing may go into it in plain text."""
+    if props.ENCRYPTION_KEY_ID.of(metadata.properties) is not None:
+        raise StateError("the table is encrypted; delete files of encrypted tables cannot be written yet")
+
+
+class DeleteWriter:
+    """Writes the delete files of one unit of work, which `unique` tells from all others."""
+
+    def __init__(self, metadata: TableMetadata, storage: Storage, unique: str) -> None:
+        self._metadata = metadata
+        self._storage = storage
+        self._locations = NewLocations(metadata, unique)
+
+    def vectors(self, deleted: Deleted) -> list[DataFile]:
+        """Vectors in one Puffin file, in the order given; none if nothing is deleted."""
+        listed = list(deleted)
+        if not listed:
+            return []
+        for file, vector in listed:
+            vector.check_rows(file.record_count)
+        data, stored = write_deletion_vectors(
+            {file.file_path: vector for file, vector in listed}, self._metadata.relative_to
+        )
+        return self._puffin(data, stored, [file for file, _ in listed])
+
+    def copies(self, vectors: Sequence[DataFile]) -> list[DataFile]:
+        """Vectors of other Puffin files in one of their own, byte for byte."""
+        blobs = (
+            (
+                vector.referenced_data_file or "",
+                self._storage.read_range(
+                    vector.file_path, vector.content_offset or 0, vector.content_size_in_bytes or 0
+                ),
+                vector.record_count,
+                vector.file_path,
+            )
+            for vector in vectors
+        )
+        data, stored = copy_deletion_vectors(blobs, self._metadata.relative_to)
+        return self._puffin(data, stored, vectors)
+
+    def positions(self, deleted: Deleted) -> DataFile:
+        """A position delete file of data files of one partition."""
+        listed = list(deleted)
+        first, properties = listed[0][0], self._metadata.properties
+        file_format = props.WRITE_DELETE_FORMAT.of(properties) or props.WRITE_FORMAT.of(properties)
+        spec = self._metadata.spec(first.spec_id)
+        location = self._locations.next(spec, first.partition, file_format, "-deletes")
+        rows = {file.file_path: vector for file, vector in listed}
+        with self._storage.open_output(location) as sink:
+            done = write_position_deletes(sink, rows, self._metadata.format_version, file_format, properties)
+        return data_file_of(
+            done.file,
+            location,
+            file_format,
+            content=FileContent.POSITION_DELETES,
+            spec_id=first.spec_id,
+            partition=first.partition,
+            referenced_data_file=done.referenced_data_file,
+        )
+
+    def _puffin(self, data: bytes, stored: Sequence[StoredVector], of: Sequence[DataFile]) -> list[DataFile]:
+        """The entries of a Puffin file; each vector is of the partition of the file that it is made of."""
+        location = self._locations.next(UNPARTITIONED, (), PUFFIN, "-deletes")
+        self._storage.write(location, data)
+        return [
+            DataFile(
+                location,
+                PUFFIN,
+                blob.cardinality,
+                len(data),
+                FileContent.POSITION_DELETES,
+                file.spec_id,
+                file.partition,
+                referenced_data_file=blob.referenced_data_file,
+                content_offset=blob.offset,
+                content_size_in_bytes=blob.length,
+            )
+            for blob, file in zip(stored, of, strict=True)
+        ]
