@@ -12,6 +12,7 @@ from bench.report import Row, shown
 
 HEAVY = {
     "commits",
+    "inspection",
     "manifests",
     "metadata_json",
     "planning",

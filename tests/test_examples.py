@@ -1,12 +1,8 @@
-"""The examples run, and show what they say."""
+"""The examples run, and show what they say; what the demo shows is in tests/spark/test_demo.py."""
 
-import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -24,13 +20,3 @@ def test_plain_python_runs_twice_in_one_place(tmp_path: Path) -> None:
         assert "appended  480 rows in 20 files" in told
         assert "queried   43 rows from 2 of the files" in told
         assert "changed   478 rows; 20 of them in apac" in told
-
-
-@pytest.mark.skipif(shutil.which("java") is None, reason="the demo runs on Spark, which needs Java")
-def test_the_demo_runs(tmp_path: Path) -> None:
-    told = run("demo.py", tmp_path, "--rows", "60000")
-    assert re.search(r"append +60,000 rows in 30 files", told)
-    assert re.search(r"a query of two days .* 2 of \d+ files read", told)
-    assert "40,000 late events" in told
-    assert re.search(r"time travel +60,000 rows then", told)
-    assert re.search(r"verify +clean", told)

@@ -230,9 +230,21 @@ def cases(world: World, name: str, family: str) -> list[tuple[Fault, bool, int]]
     ]
 
 
-@worlds(WORLDS)
-@every_fault
-@every_operation
+def some_cases() -> Iterator[tuple[tuple[str, int], str, str]]:
+    """Every operation with every family of faults in three of the worlds; each operation and each family is in all of them."""
+    for world_number, world in enumerate(WORLDS):
+        for name_number, name in enumerate(OPERATIONS):
+            for family_number, family in enumerate(FAULTS):
+                if (world_number + name_number + family_number) % 5 < 3:
+                    yield world, name, family
+
+
+@pytest.mark.parametrize(
+    ("world", "name", "family"),
+    some_cases(),
+    indirect=["world"],
+    ids=lambda each: each if isinstance(each, str) else f"{each[0]}-v{each[1]}",
+)
 def test_a_fault_at_some_step_loses_nothing_and_doubles_nothing(world: World, name: str, family: str) -> None:
     # One case of each family, another one in each world; all of them are among the slow tests.
     rng = random.Random(f"{name} {family} {world.kind} {world.version}")

@@ -14,10 +14,11 @@ from icefloe.spark.session import Session
 from tests.peers import engines
 from tests.peers.clickhouse import ClickHousePeer, find_clickhouse_peer
 from tests.peers.engines import ClickHouse, DuckDB, JavaIceberg, Peer, PyIceberg
-from tests.peers.java import find_java_peer
+from tests.peers.java import JavaPeer, find_java_peer
 from tests.peers.lake import FILES, SQL, Lake
 from tests.peers.page import Cell, Results, page_with
 from tests.peers.scenarios import SCENARIOS, Made, Workshop
+from tests.peers.sql.engines import Folders
 
 spark = tests.spark.conftest.spark
 """The same session of Spark as everywhere, if one process runs all tests."""
@@ -69,14 +70,27 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
 
 
 @pytest.fixture(scope="session")
-def lake(warehouse: Lake) -> Iterator[Lake]:
+def both_folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
+    """Where Java and we have a catalog each."""
+    return Folders(tmp_path_factory.mktemp("both"))
+
+
+@pytest.fixture(scope="session")
+def java(warehouse: Lake, both_folders: Folders) -> Iterator[JavaPeer]:
+    """The one Java Iceberg of all tests, with the catalogs that it shares with us and its own."""
+    installation = find_java_peer()
+    if isinstance(installation, str):
+        pytest.skip(installation)
+    settings = warehouse.java_settings | both_folders.java_settings
+    with JavaPeer(installation, warehouse.folder, settings) as peer:
+        yield peer
+
+
+@pytest.fixture(scope="session")
+def lake(warehouse: Lake, java: JavaPeer) -> Lake:
     """Catalogs that Java and we share."""
-    found = find_java_peer()
-    if isinstance(found, str):
-        pytest.skip(found)
-    warehouse.start_java(found)
-    yield warehouse
-    warehouse.stop_java()
+    warehouse.share_with(java)
+    return warehouse
 
 
 @pytest.fixture(scope="session")

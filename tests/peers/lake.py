@@ -10,7 +10,7 @@ from icefloe.catalog import Catalog
 from icefloe.table import Table
 from icefloe.versions import Feature, allows
 from tests.peers.comparing import comparable
-from tests.peers.java import Installation, JavaPeer
+from tests.peers.java import JavaPeer
 from tests.shared_rows import row_modes
 
 SQL, FILES = "peers", "folders"
@@ -38,16 +38,16 @@ class Lake:
         assert self._java is not None, "a test with Java asks for the fixture `lake`"
         return self._java
 
-    def start_java(self, installation: Installation) -> None:
-        """Let Java open both catalogs."""
+    @property
+    def java_settings(self) -> dict[str, str]:
+        """The settings with which Java opens both catalogs."""
         ours = {"type": "jdbc", "uri": f"jdbc:sqlite:{self._database}", "warehouse": self._warehouse}
         files = {"type": "hadoop", "warehouse": self._folders}
-        self._java = JavaPeer(installation, self.folder, _catalog(SQL, **ours) | _catalog(FILES, **files))
+        return _catalog(SQL, **ours) | _catalog(FILES, **files)
 
-    def stop_java(self) -> None:
-        """End it."""
-        self.java.stop()
-        self._java = None
+    def share_with(self, java: JavaPeer) -> None:
+        """Let tests ask a Java that has the settings."""
+        self._java = java
 
     def close(self) -> None:
         """Close our catalogs."""

@@ -15,8 +15,9 @@ _START_SECONDS = 120
 
 
 def bare_environment(**more: str) -> dict[str, str]:
-    """What a process needs to find Java, and nothing of this one's settings."""
-    kept = {key: os.environ[key] for key in ("PATH", "HOME", "JAVA_HOME", "LANG") if key in os.environ}
+    """What a process needs to find Java and to start it soon, and nothing else of this one's settings."""
+    names = ("PATH", "HOME", "JAVA_HOME", "JDK_JAVA_OPTIONS", "LANG")
+    kept = {key: os.environ[key] for key in names if key in os.environ}
     return {**kept, "SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": "127.0.0.1", **more}
 
 

@@ -4,6 +4,7 @@ import datetime
 import re
 import threading
 from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -310,8 +311,14 @@ def test_metadata_tables_show_times_without_a_zone_as_they_are(ice: Session, spa
         spark.conf.set("spark.sql.session.timeZone", before)
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("version", ALL_VERSIONS)
+@pytest.mark.parametrize(
+    ("version", "mode"),
+    [
+        pytest.param(version, mode, marks=() if mode == quick else pytest.mark.slow)
+        for version, quick in zip(ALL_VERSIONS, cycle(MODES), strict=False)
+        for mode in MODES
+    ],
+)
 def test_deletes_updates_and_merges(ice: Session, version: int, mode: str) -> None:
     create(ice, "changed", version, mode)
     ice.sql("INSERT INTO db.changed SELECT id, concat('v', id), CAST(id % 3 AS INT) FROM range(10)")

@@ -100,7 +100,7 @@ TWINS = "id BIGINT, ID INT, s STRUCT<a: INT, A: INT, n: STRUCT<x: INT, X: STRING
 
 
 @pytest.mark.usefixtures("sensitive")
-@pytest.mark.parametrize(("version", "mode"), [(2, MODES[1]), (3, MODES[0])])
+@pytest.mark.parametrize(("version", "mode"), [(2, MODES[1]), pytest.param(3, MODES[0], marks=pytest.mark.slow)])
 def test_twins_where_case_is_looked_at(ice: Session, version: int, mode: str) -> None:
     spark, t = ice.spark, f"lake.db.both_{version}"
     modes = sql_modes(mode)

@@ -51,7 +51,7 @@ def create(
 # -- columns
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", ONE_MODE)
 def test_clauses_without_a_source_row_see_the_target_alone(ice: Session, mode: str) -> None:
     t = create(ice, "alone", "id INT, dep STRING", "(1, 'a'), (2, 'b'), (3, 'c')", mode=mode)
     merge = f"MERGE INTO {t} t USING (SELECT 2 id, 'z' dep) s ON t.id = s.id"

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.peers.java import find_java_peer
-from tests.peers.sql.engines import Engines
+from tests.peers.java import JavaPeer
+from tests.peers.sql.engines import Engines, Folders
 from tests.peers.sql.page import Result, sql_page_with
 
 PAGE_VARIABLE = "ICEFLOE_SQL_PAGE"
@@ -36,14 +36,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 @pytest.fixture(scope="session")
-def engines(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engines]:
+def engines(spark: Any, java: JavaPeer, both_folders: Folders) -> Iterator[Engines]:
     """Java Iceberg and us, with a catalog each."""
-    found = find_java_peer()
-    if isinstance(found, str):
-        pytest.skip(found)
-    both = Engines(tmp_path_factory.mktemp("both"), found, spark)
-    VERSIONS[:] = [
-        f"Java Iceberg {found.iceberg_version} on PySpark {both.java.peer.version}, icefloe on {spark.version}"
-    ]
+    both = Engines(both_folders, java, spark)
+    release = java.installation.iceberg_version
+    VERSIONS[:] = [f"Java Iceberg {release} on PySpark {java.version}, icefloe on {spark.version}"]
     yield both
     both.close()

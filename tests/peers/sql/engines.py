@@ -18,7 +18,7 @@ from icefloe.catalog import Catalog
 from icefloe.spark.connect import connect
 from icefloe.spark.session import Session
 from icefloe.table import Table
-from tests.peers.java import Installation, JavaPeer
+from tests.peers.java import JavaPeer
 from tests.peers.java_worker import collected
 from tests.peers.sql.normal import Rows, rows_of
 from tests.peers.sql.state import CATALOG as CATALOG, OTHER, State, entries, lend, state_of
@@ -167,19 +167,10 @@ class JavaEngine(Engine):
 
     name = "Java Iceberg"
 
-    def __init__(self, folder: Path, our_folder: Path, installation: Installation) -> None:
+    def __init__(self, folder: Path, peer: JavaPeer) -> None:
         super().__init__(folder)
-        settings = {
-            **_java_catalog(CATALOG, folder),
-            **_java_catalog(OTHER, our_folder),
-            "spark.sql.shuffle.partitions": "2",
-            "spark.default.parallelism": "2",
-            # Tables have a few rows, so compiling a plan takes longer than running it.
-            "spark.sql.codegen.wholeStage": "false",
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        }
-        self.peer = JavaPeer(installation, folder, settings)
-        self._baseline = self.peer.settings
+        self.peer = peer
+        self._baseline = peer.settings
 
     def begin(self, texts: Sequence[str]) -> None:
         """Send them."""
@@ -198,19 +189,35 @@ class JavaEngine(Engine):
         found = self.peer.hear()
         assert "error" not in found, found
 
-    def close(self) -> None:
-        """End the process."""
-        self.peer.stop()
+
+class Folders:
+    """The folders of both engines below one, and how Java is started to know them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.ours, self.java = folder / "ours", folder / "java"
+        self.ours.mkdir()
+        self.java.mkdir()
+
+    @property
+    def java_settings(self) -> dict[str, str]:
+        """The settings with which Java opens both catalogs."""
+        return {
+            **_java_catalog(CATALOG, self.java),
+            **_java_catalog(OTHER, self.ours),
+            "spark.sql.shuffle.partitions": "2",
+            "spark.default.parallelism": "2",
+            # Tables have a few rows, so compiling a plan takes longer than running it.
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        }
 
 
 class Engines:
-    """Both, which start together and run the same."""
+    """Both, which run the same; Java was started with the settings of the folders."""
 
-    def __init__(self, folder: Path, installation: Installation, spark: Any) -> None:
-        for name in ("ours", "java"):
-            (folder / name).mkdir()
-        self.java = JavaEngine(folder / "java", folder / "ours", installation)
-        self.ours = OurEngine(folder / "ours", folder / "java", spark)
+    def __init__(self, folders: Folders, peer: JavaPeer, spark: Any) -> None:
+        self.java = JavaEngine(folders.java, peer)
+        self.ours = OurEngine(folders.ours, folders.java, spark)
         self._numbers = count(1)
 
     def new_namespace(self) -> str:
@@ -279,9 +286,8 @@ class Engines:
         return self.run(f"SELECT * FROM {CATALOG}.{namespace}.{quoted(name)}{travel}")
 
     def close(self) -> None:
-        """End both."""
+        """Close our catalogs."""
         self.ours.close()
-        self.java.close()
 
 
 def quoted(name: str) -> str:

@@ -7,8 +7,8 @@ from tests.peers.sql.histories.generating import history
 from tests.peers.sql.histories.program import program
 from tests.peers.sql.histories.running import Runner
 
-SEEDS = (4000, 4002, 4004, 4007)
-"""Those of a minute."""
+SEEDS = (4000, 4004, 4007, pytest.param(4002, marks=pytest.mark.slow))
+"""Those of less than a minute, and a longer one."""
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.peers.java import find_java_peer
-from tests.peers.sql.engines import Engines
+from tests.peers.java import JavaPeer, find_java_peer
+from tests.peers.sql.engines import Engines, Folders
 
 QUICK = {
     "spark.ui.enabled": "false",
@@ -51,10 +51,11 @@ def started() -> Iterator[Engines]:
     if isinstance(found, str):
         raise SystemExit(found)
     with tempfile.TemporaryDirectory(prefix="histories-", ignore_cleanup_errors=True) as folder:
-        spark = start_spark()
-        engines = Engines(Path(folder), found, spark)
-        try:
-            yield engines
-        finally:
-            engines.close()
-            spark.stop()
+        folders, spark = Folders(Path(folder)), start_spark()
+        with JavaPeer(found, folders.java, folders.java_settings) as java:
+            engines = Engines(folders, java, spark)
+            try:
+                yield engines
+            finally:
+                engines.close()
+                spark.stop()
