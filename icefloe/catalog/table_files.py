@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from icefloe import metadata as md, properties as props
-from icefloe.commit import TableState, metadata_folder, superseded_metadata_files
+from icefloe.commit import TableState, metadata_folder
 from icefloe.errors import CorruptFileError, InvalidInputError, InvalidLocationError, UnsupportedVersionError
 from icefloe.maintenance import Ownership, delete_own
-from icefloe.storage import Storage, absolute_location
+from icefloe.storage import Storage, absolute_location, identity
 
 Document = TypeVar("Document", md.TableMetadata, md.ViewMetadata)
 
@@ -106,15 +106,18 @@ def compression_for(properties: props.Properties) -> md.MetadataCompression:
     return md.MetadataCompression(props.METADATA_COMPRESSION.of(properties))
 
 
-def delete_superseded(storage: Storage, base: TableState | None, changed: md.TableMetadata) -> None:
+def delete_superseded(storage: Storage, base: TableState, changed: md.TableMetadata) -> None:
     """After a commit: delete the metadata files that fell out of the log, if the table asks for that."""
     try:
-        is_enabled = props.METADATA_DELETE_AFTER_COMMIT.of(changed.properties)
-        old = [md.resolve_location(changed.location, path) for path in superseded_metadata_files(base, changed)]
+        if not props.METADATA_DELETE_AFTER_COMMIT.of(changed.properties):
+            return
+        logged = {identity(entry.metadata_file) for entry in changed.metadata_log}
+        paths = (entry.metadata_file for entry in base.metadata.metadata_log)
+        old = [md.resolve_location(changed.location, path) for path in paths if identity(path) not in logged]
     except InvalidInputError as error:
         LOG.warning("old metadata files stay behind: %s", error)
         return
-    if is_enabled and old and base is not None:
+    if old:
         delete_own(storage, Ownership.of(changed, base.metadata_location, base.metadata), old, "superseded")
 
 

@@ -13,7 +13,6 @@ from icefloe.commit.committer import (
     check_same_table,
     next_state,
     stale,
-    superseded_metadata_files,
 )
 from icefloe.commit.conflicts import Isolation, Planned
 from icefloe.commit.delete_replacement import (

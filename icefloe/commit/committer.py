@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 from icefloe.commit.change import Prepared
 from icefloe.errors import CommitFailed, CommitStateUnknown
 from icefloe.metadata import TableMetadata, apply_all, requirements as req, updates as up, with_previous
-from icefloe.storage import Storage, identity
+from icefloe.storage import Storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +83,6 @@ def next_state(base: TableState, prepared: Prepared, now_ms: int) -> TableMetada
     if changed is base.metadata or base.metadata_location is None:
         return changed
     return with_previous(changed, base.metadata, base.metadata_location)
-
-
-def superseded_metadata_files(base: TableState | None, changed: TableMetadata) -> tuple[str, ...]:
-    """The metadata files that fell out of the log with this commit; to be deleted after it, if the table asks for that."""
-    if base is None:
-        return ()
-    logged = {identity(entry.metadata_file) for entry in changed.metadata_log}
-    return tuple(e.metadata_file for e in base.metadata.metadata_log if identity(e.metadata_file) not in logged)
 
 
 def stale(name: str, base: str | None, current: str) -> str:

@@ -1,6 +1,6 @@
 """A branch whose rows change: what the changes so far leave of it, what is read of it, and where its new files go."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
@@ -17,30 +17,30 @@ from icefloe.rows.matching import MatchedRows
 
 @dataclass(frozen=True)
 class Branch:
-    """A branch as a set of changes leaves it. `template` is a scan of the table, for all that scans of it share."""
+    """A branch as a set of changes leaves it. `scan_table` begins a scan of the table, for all that scans of it share."""
 
     changes: ChangeSet
     metadata: TableMetadata
     target: Target
-    template: TableScan
+    scan_table: Callable[[], TableScan]
 
     @classmethod
     def on(
         cls,
         changes: ChangeSet,
-        template: TableScan,
+        scan_table: Callable[[], TableScan],
         name: str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> Self:
         """The branch of that name, `main` without one, on what the changes so far leave."""
         metadata = changes.table_metadata
-        return cls(changes, metadata, target_of(metadata, name, snapshot_properties), template)
+        return cls(changes, metadata, target_of(metadata, name, snapshot_properties), scan_table)
 
     def renewed(self) -> Self | None:
         """The same on the newest state, if that is another one: files to read may have expired since it was loaded."""
         if not self.changes.rebase():
             return None
-        return self.on(self.changes, self.template, self.target.branch, self.target.properties)
+        return self.on(self.changes, self.scan_table, self.target.branch, self.target.properties)
 
     @cached_property
     def context(self) -> ReadContext:
@@ -56,7 +56,7 @@ class Branch:
     ) -> TableScan:
         """Rows of the branch; of `main` if it is yet to be created."""
         return replace(
-            self.template,
+            self.scan_table(),
             metadata=self.metadata,
             row_filter=row_filter,
             selected_fields=tuple(selected_fields),

@@ -31,10 +31,9 @@ class TableChanges(ABC):
     def _planned_on(self) -> TableMetadata:
         """What the next change is planned on."""
 
+    @abstractmethod
     def _change(self, change: "Callable[[Transaction], Snapshot | None]") -> Snapshot | None:
         """Make a change, and return its snapshot, if it has one."""
-        with self._begin() as tx:
-            return change(tx)
 
     def append(
         self, data: RowsInput, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = None

@@ -320,14 +320,14 @@ class Table(TableChanges):
         """
         return Transaction(self)
 
-    def _begin(self) -> Transaction:
-        return self.transaction()
+    _begin = transaction
 
     @property
     def _planned_on(self) -> TableMetadata:
         return self.metadata
 
     def _change(self, change: Callable[[Transaction], Snapshot | None]) -> Snapshot | None:
-        planned = super()._change(change)
+        with self.transaction() as tx:
+            planned = change(tx)
         # As it was committed: another writer may have been faster.
         return None if planned is None else self.metadata.snapshot_by_id(planned.snapshot_id)

@@ -1,12 +1,12 @@
 """Several changes of one table in one commit, under the names by which the handle offers each alone."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from icefloe.commit import ChangeSet, Committed, Expire, Outcome, SendUpdates, SetLocation, StatisticsChange, result_of
-from icefloe.metadata import TableMetadata, updates as up
+from icefloe.metadata import Snapshot, TableMetadata, updates as up
 from icefloe.rows import Branch, RowOperations
 from icefloe.table.changes import TableChanges
 
@@ -33,7 +33,7 @@ class Transaction(ChangeSet, TableChanges):
 
     def rows(self, branch: str | None = None, snapshot_properties: Mapping[str, str] | None = None) -> RowOperations:
         """Changes of rows: append, overwrite, delete, upsert; each call is one snapshot of the commit."""
-        return RowOperations(Branch.on(self, self._table.scan(), branch, snapshot_properties))
+        return RowOperations(Branch.on(self, self._table.scan, branch, snapshot_properties))
 
     def update_location(self, location: str) -> Self:
         """Move the base location for new files."""
@@ -85,6 +85,9 @@ class Transaction(ChangeSet, TableChanges):
 
     def _begin(self) -> AbstractContextManager[Self]:
         return nullcontext(self)
+
+    def _change(self, change: Callable[[Self], Snapshot | None]) -> Snapshot | None:
+        return change(self)
 
     @property
     def _planned_on(self) -> TableMetadata:
