@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, settings
 
 from tests.written_files import checked_files
 
-pytest_plugins = ["tests.catalog.databases", "tests.catalog.tables", "tests.storage.servers"]
-"""Fixtures of several rooms: catalogs of all kinds, PostgreSQL, S3."""
+pytest_plugins = ["tests.catalog.databases", "tests.catalog.tables", "tests.data.small_pieces", "tests.storage.servers"]
+"""Fixtures of several rooms: catalogs of all kinds, PostgreSQL, rows read in small pieces, S3."""
 
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 """For every JVM of the suite: its queries are small and many, so that optimizing their code takes longer than it saves."""

@@ -34,6 +34,9 @@ class Pointers(ABC):
     def find(self, identifier: Identifier) -> str | None:
         """The metadata location of the name; None if it has none here."""
 
+    def check_kept(self) -> None:  # noqa: B027 - most catalogs keep both
+        """Fail if the catalog keeps no such names."""
+
     @abstractmethod
     def insert(self, identifier: Identifier, location: str) -> bool:
         """Take a name that is free; whether it was."""
@@ -246,6 +249,7 @@ class PointerViews(Views):
         return self._pointers.names(namespace)
 
     def _store_new(self, identifier: Identifier, view: ViewMetadata) -> View:
+        self._pointers.check_kept()
         location = table_files.write_view_metadata(self._storage, view, None)
         if not self._pointers.take(identifier, location, self._storage):
             raise self._taken(identifier)

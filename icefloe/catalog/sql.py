@@ -90,11 +90,13 @@ class SqlPointers(Pointers):
             raise StateError(f"{show(identifier)} has no metadata location in {self._database}")
         return rows[0][0] if rows else None
 
-    def insert(self, identifier: Identifier, location: str) -> bool:
+    def check_kept(self) -> None:
         if self._noun == VIEW and not self._tells_views:
             raise InvalidInputError(
                 f"{self._database} keeps no views: its tables are of version 0; schema_version='v1' adds what is missing"
             )
+
+    def insert(self, identifier: Identifier, location: str) -> bool:
         row = {
             "catalog_name": self._catalog,
             "table_namespace": _namespace_text(identifier[:-1]),

@@ -1,6 +1,6 @@
 """Which rows are wanted: predicates, parsing, binding, projection through a spec, evaluation on values or statistics."""
 
-from icefloe.expressions.arrow import filter_rows, mask, to_arrow
+from icefloe.expressions.arrow import mask, to_arrow
 from icefloe.expressions.binding import bind, bound_references
 from icefloe.expressions.codec import expression_from_json, expression_to_json, expression_to_term_json
 from icefloe.expressions.columns import Column, bucket, col, days, hours, months, truncate, years

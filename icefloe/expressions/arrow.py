@@ -55,11 +55,6 @@ def mask(expression: ex.Expression, rows: Rows) -> Column:
     return fold(expression, constant, test, pc.and_kleene, pc.or_kleene, pc.invert)
 
 
-def filter_rows(expression: ex.Expression, rows: Rows) -> Rows:
-    """The rows of a table or record batch that match the bound predicate."""
-    return rows if isinstance(expression, ex.AlwaysTrue) else rows.filter(mask(expression, rows))
-
-
 def storage_type(field_type: types.IcebergType) -> pa.DataType:
     """The Arrow type for comparisons: that of the column, or 16 bytes for a uuid."""
     return _UUID_STORAGE if isinstance(field_type, types.UUIDType) else type_to_arrow(field_type)

@@ -71,6 +71,14 @@ def parse_ddl(text: str) -> Schema:
         raise InvalidSchemaError("the schema definition is nested too deeply to be read") from None
 
 
+def parse_type(text: str) -> types.IcebergType:
+    """The type that a text defines, such as `decimal(9, 2)` or `list<string>`; errors name the offending character."""
+    try:
+        return _Parser(text).whole_type()
+    except RecursionError:
+        raise InvalidSchemaError("the type is nested too deeply to be read") from None
+
+
 class _Parser:
     """A recursive descent parser over the tokens of one text."""
 
@@ -96,6 +104,12 @@ class _Parser:
         if self.token.kind != "end":
             self.fail("a comma or the end of the definition should follow here")
         return assign_fresh_ids(Schema(*fields))
+
+    def whole_type(self) -> types.IcebergType:
+        field_type = self.read_type()
+        if self.token.kind != "end":
+            self.fail("the end of the type should follow here")
+        return field_type
 
     @property
     def token(self) -> _Token:

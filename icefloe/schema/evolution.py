@@ -8,6 +8,7 @@ import pyarrow as pa
 from icefloe import errors
 from icefloe.schema import types
 from icefloe.schema.arrow import schema_from_arrow
+from icefloe.schema.ddl import parse_type
 from icefloe.schema.field_tree import ROOT, FieldTree, Path, is_name, show
 from icefloe.schema.ids import assign_fresh_type_ids
 from icefloe.schema.projection import default_value
@@ -74,22 +75,23 @@ class SchemaUpdate:
     def add_column(
         self,
         path: Path,
-        field_type: types.IcebergType,
+        field_type: types.IcebergType | str,
         doc: str | None = None,
         required: bool = False,
         default_value: object = None,
     ) -> "SchemaUpdate":
         """Add a column at the end of the table or of a struct; its value in old rows is the default, else null.
 
-        Below a list or map of structs it is added to the element or value. All ids in the type are reassigned.
+        The type may be a text, such as `"decimal(9, 2)"`. Below a list or map of structs the column is added to the element or
+        value. All ids in the type are reassigned.
         """
         parent, name = self._tree.find_new(path)
         if parent != ROOT:
             self._check_changeable(parent, "add a field below")
         _check_doc(doc, path)
-        _check_type(field_type, path)
+        known_type = _type_of(field_type, path)
         field_id = self._next_id()
-        new_type = assign_fresh_type_ids(field_type, self._next_id)
+        new_type = assign_fresh_type_ids(known_type, self._next_id)
         default = self._coerce_default(default_value, new_type, path)
         field = types.NestedField(field_id, name, new_type, required, doc, default, default)
         check_defaults(field, show(path))
@@ -137,13 +139,13 @@ class SchemaUpdate:
     def update_column(
         self,
         path: Path,
-        field_type: types.IcebergType | None = None,
+        field_type: types.IcebergType | str | None = None,
         required: bool | None = None,
         doc: str | None = None,
     ) -> "SchemaUpdate":
         """Change a column: promote its type, make it required or optional, set its doc; None leaves that part unchanged."""
         if field_type is not None:
-            self._promote(path, field_type)
+            self._promote(path, _type_of(field_type, path))
         if required is not None:
             if required:
                 self.require_column(path)
@@ -251,7 +253,6 @@ class SchemaUpdate:
                 pass
 
     def _promote(self, path: Path, field_type: types.IcebergType) -> None:
-        _check_type(field_type, path)
         field = self._find(path, "change the type of")
         old = field.field_type
         if old == field_type:
@@ -351,11 +352,14 @@ class SchemaUpdate:
         return list(self._schema.identifier_field_ids)
 
 
-def _check_type(field_type: object, path: Path) -> None:
+def _type_of(field_type: object, path: Path) -> types.IcebergType:
+    if isinstance(field_type, str):
+        return parse_type(field_type)
     if not isinstance(field_type, types.IcebergType):
         raise errors.InvalidTypeError(
-            f"the type of column {show(path)!r} is {field_type!r:.100}; it must be a type like LongType()"
+            f"the type of column {show(path)!r} is {field_type!r:.100}; it must be a type like LongType() or a text like 'long'"
         )
+    return field_type
 
 
 def _check_doc(doc: object, path: Path) -> None:

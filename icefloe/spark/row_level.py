@@ -59,9 +59,7 @@ class TargetTable:
 
     def run(self, change: Callable[[Transaction], Snapshot | None]) -> Snapshot | None:
         """A change in a transaction of its own: the snapshot as it was committed, if it made one."""
-        with self.table.transaction() as tx:
-            snapshot = change(tx)
-        return None if snapshot is None else self.table.metadata.snapshot_by_id(snapshot.snapshot_id)
+        return self.table.transaction().run(change)
 
 
 @dataclass(frozen=True)

@@ -160,7 +160,7 @@ class TableWrite:
         self._check()
         table = self.catalog.load_table(self.identifier)
         to = destination(self.frame.sparkSession, table, self.settings.get(BRANCH), self._snapshot_properties)
-        return self._run(table.transaction(), lambda tx: change(self._rows(tx, to), self._assigned(tx)))
+        return table.transaction().run(lambda tx: change(self._rows(self._evolved(tx), to), self._assigned(tx)))
 
     def _create(self, begin: Callable[..., Transaction], change: Change) -> Snapshot | None:
         if BRANCH in self.settings:
@@ -172,14 +172,7 @@ class TableWrite:
             self.identifier, schema, self.table_location, self.spec or None, self.order or None, self.properties
         )
         to = Destination(None, self._snapshot_properties)
-        return self._run(transaction, lambda tx: change(self._rows(tx, to), self.frame))
-
-    def _run(self, transaction: Transaction, change: Callable[[Transaction], Snapshot | None]) -> Snapshot | None:
-        with transaction as tx:
-            self._evolve(tx)
-            snapshot = change(tx)
-            table = tx.commit_transaction()
-        return None if snapshot is None else table.metadata.snapshot_by_id(snapshot.snapshot_id)
+        return transaction.run(lambda tx: change(self._rows(self._evolved(tx), to), self.frame))
 
     def _assigned(self, tx: Transaction) -> DataFrame:
         # Spark's rules do not apply to a frame that may change the schema.
@@ -191,11 +184,13 @@ class TableWrite:
     def _merges_schema(self) -> bool:
         return any(props.property_as_bool(self.settings, key, False) for key in _MERGE_SCHEMA)
 
-    def _evolve(self, tx: Transaction) -> None:
+    def _evolved(self, tx: Transaction) -> Transaction:
+        """The transaction, with the schema that the frame needs."""
         if self._merges_schema:
             take_in_columns(tx, self.frame)
         if props.property_as_bool(self.settings, CHECK_NULLABILITY, False):
             check_nullability(self.frame, tx.table_metadata.schema())
+        return tx
 
     @property
     def _snapshot_properties(self) -> dict[str, str]:

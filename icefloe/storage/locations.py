@@ -98,6 +98,8 @@ def _with_scheme(text: str, scheme: str, start: int) -> Location:
                 raise InvalidLocationError(f"location {text!r} names a user; the property `hdfs.user` is for that")
             return Location(scheme, authority.lower(), _file_path(_absolute(text, path)), root)
         case "memory":
+            if "@" in authority:
+                raise InvalidLocationError(f"location {text!r} names a user; memory://name/path is expected")
             return Location(scheme, authority, _absolute(text, path), root)
         case "abfs":
             return Location(scheme, _azure_authority(text, authority), path or "/", root)

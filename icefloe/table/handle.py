@@ -327,7 +327,4 @@ class Table(TableChanges):
         return self.metadata
 
     def _change(self, change: Callable[[Transaction], Snapshot | None]) -> Snapshot | None:
-        with self.transaction() as tx:
-            planned = change(tx)
-        # As it was committed: another writer may have been faster.
-        return None if planned is None else self.metadata.snapshot_by_id(planned.snapshot_id)
+        return self.transaction().run(change)

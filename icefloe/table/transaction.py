@@ -71,6 +71,12 @@ class Transaction(ChangeSet, TableChanges):
             self._table._state = outcome.state
         return outcome
 
+    def run(self, change: Callable[[Self], Snapshot | None]) -> Snapshot | None:
+        """Make a change and commit: its snapshot as it was committed, as another writer may have been faster."""
+        with self:
+            planned = change(self)
+        return None if planned is None else self._table.metadata.snapshot_by_id(planned.snapshot_id)
+
     def __enter__(self) -> Self:
         return self
 

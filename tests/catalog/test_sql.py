@@ -78,8 +78,10 @@ def test_tables_of_version_0_are_used_as_they_are(uri: str, tmp_path: Path, open
     assert catalog.list_tables("n") == [("n", "u")]
     assert catalog.list_views("n") == []
     assert not catalog.view_exists("n.v")
+    files = set((tmp_path / "w").rglob("*"))
     with pytest.raises(InvalidInputError, match=r"keeps no views: .* schema_version='v1' adds what is missing"):
         catalog.create_view("n.v", "a int", "SELECT 1")
+    assert set((tmp_path / "w").rglob("*")) == files
     for key in ("schema_version", "jdbc.schema-version"):
         newer = open_catalog(uri, tmp_path, opened, **{key: "V1"})
         assert newer.list_tables("n") == [("n", "u")]

@@ -1,6 +1,5 @@
 """A scan is the filter over all rows that are not deleted: random rows, specs, predicates and deletes of all kinds, naively."""
 
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -8,7 +7,6 @@ import pytest
 from hypothesis import given, reject, strategies as st
 
 from icefloe import expressions as ex
-from icefloe.data import in_order
 from icefloe.data.scanning import count, read_tasks, to_arrow, to_arrow_batch_reader
 from icefloe.errors import InvalidInputError
 from icefloe.manifests import FileContent
@@ -20,13 +18,7 @@ from tests.expressions.rows import arrow_table
 from tests.formats.rows import contents
 from tests.strategies import expressions
 
-
-@pytest.fixture(autouse=True, scope="module")
-def _small_pieces() -> Iterator[None]:
-    """Files of a few rows are read in pieces too."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(in_order, "LEAST_ROWS", 0)
-        yield
+pytestmark = pytest.mark.usefixtures("small_pieces")
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)

@@ -1,11 +1,9 @@
 """Rows are found by predicates and keys, in files with deletes of all kinds; the other rows of their files keep their ids."""
 
-from collections.abc import Iterator
-
 import pytest
 from hypothesis import given, reject, strategies as st
 
-from icefloe.data import ReadContext, in_order, write_data_files
+from icefloe.data import ReadContext, write_data_files
 from icefloe.errors import InvalidInputError
 from icefloe.rows.matching import find_matching_rows, remaining_rows
 from icefloe.rows.upsert import IncomingRows, find_key_matches, plan_upsert
@@ -15,13 +13,7 @@ from tests.data.tables import RowTable
 from tests.expressions.rows import arrow_table
 from tests.strategies import expressions
 
-
-@pytest.fixture(autouse=True, scope="module")
-def _small_pieces() -> Iterator[None]:
-    """Files of a few rows are read in pieces too."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(in_order, "LEAST_ROWS", 0)
-        yield
+pytestmark = pytest.mark.usefixtures("small_pieces")
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)

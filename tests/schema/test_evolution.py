@@ -524,9 +524,10 @@ def _check_kept(before: NestedField, after: NestedField, version: int) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda u: u.add_column("a", "long"),
+        lambda u: u.add_column("a", "lang"),
+        lambda u: u.add_column("a", "long, b long"),
         lambda u: u.add_column("a", LongType),
-        lambda u: u.update_column("id", "long"),
+        lambda u: u.update_column("id", "lang"),
         lambda u: u.add_column("a", LongType(), doc=3),
         lambda u: u.set_doc("id", b"x"),
         lambda u: u.union_by_name({"a": "long"}),
@@ -535,6 +536,18 @@ def _check_kept(before: NestedField, after: NestedField, version: int) -> None:
 def test_things_that_are_neither_type_nor_doc_nor_schema(change: Callable[[SchemaUpdate], object]) -> None:
     with pytest.raises((InvalidTypeError, InvalidSchemaError)):
         change(update())
+
+
+@pytest.mark.parametrize("text", ["string", "decimal(9, 2)", "list<struct<a: int not null, b: map<string, date>>>"])
+def test_types_may_be_texts(text: str) -> None:
+    by_text = update().add_column("new", text).apply()
+    assert by_text == update().add_column("new", parse_ddl(f"new {text}").fields[0].field_type).apply()
+    assert by_text.find_field("new").field_id not in update().apply().fields_by_id
+
+
+def test_a_promotion_may_be_a_text() -> None:
+    schema = Schema(NestedField(1, "n", IntegerType()))
+    assert SchemaUpdate(schema, 1).update_column("n", "long").apply().find_type("n") == LongType()
 
 
 def test_binary_and_string_do_not_mix() -> None:

@@ -54,6 +54,8 @@ def test_taking_apart(text: str, scheme: str, authority: str, path: str) -> None
         ("hdfs:x", "relative path"),
         ("hdfs://user:password@nn/x", "names a user; .*`hdfs.user`"),
         ("hdfs://user@nn:8020/x", "names a user"),
+        ("memory://user:password@lake/x", "names a user; memory://name/path is expected"),
+        ("memory://user@lake/x", "names a user"),
         ("s3:/bucket/x", "bucket"),
         ("s3:///x", "bucket"),
         ("s3://user:password@bucket/x", "bucket"),
