@@ -103,7 +103,7 @@ class MadeTable:
             SCHEMA, SPEC, location=self.location, format_version=version, uuid=uuid.uuid4(), timestamp_ms=1
         )
         first_row_id = 0 if allows(version, Feature.ROW_LINEAGE) else None
-        data, next_row_id = encode_manifest_list(
+        listed = encode_manifest_list(
             manifests,
             version,
             snapshot_id=SNAPSHOT_ID,
@@ -112,7 +112,7 @@ class MadeTable:
             first_row_id=first_row_id,
         )
         place = f"{self.location}/metadata/snap-1.avro"
-        self.storage.write(place, data)
+        self.storage.write(place, listed.data)
         snapshot = Snapshot(
             SNAPSHOT_ID,
             2,
@@ -121,7 +121,7 @@ class MadeTable:
             sequence_number=1,
             schema_id=base.current_schema_id,
             first_row_id=first_row_id,
-            added_rows=next_row_id,
+            added_rows=listed.added_rows,
         )
         ref = up.SetSnapshotRefUpdate(MAIN_BRANCH, branch(SNAPSHOT_ID))
         return apply_all(base, [up.AddSnapshotUpdate(snapshot), ref], 2)

@@ -10,19 +10,8 @@ from functools import cached_property, reduce
 import numpy as np
 import pyarrow as pa
 
+from icefloe import expressions as ex
 from icefloe.commit.partitions import Mask, as_mask
-from icefloe.expressions import (
-    as_expression,
-    bind,
-    bound_references,
-    inclusive_projection,
-    mask,
-    might_match,
-    must_match,
-    partitions_might_match,
-    strict_projection,
-    values as ex,
-)
 from icefloe.manifests import WITHOUT_METRICS, ManifestColumns, ManifestFile, SummaryColumns, Wanted, wanted
 from icefloe.metadata import TableMetadata
 from icefloe.partitioning import PartitionSpec
@@ -49,7 +38,7 @@ class RowFilter:
         """The predicate, from text or as a value, over the table's current schema."""
         if isinstance(predicate, bool):
             predicate = ex.AlwaysTrue() if predicate else ex.AlwaysFalse()
-        return RowFilter(metadata, bind(as_expression(predicate), metadata.schema(), case_sensitive))
+        return RowFilter(metadata, ex.bind(ex.as_expression(predicate), metadata.schema(), case_sensitive))
 
     def __str__(self) -> str:
         return str(self.bound)
@@ -70,8 +59,8 @@ class RowFilter:
             return not self.is_nothing
         spec = self.metadata.spec(manifest.partition_spec_id)
         spec = without_values(spec, self._replaced.fields(spec, manifest))
-        projected = inclusive_projection(self.bound, spec, self._schema)
-        return bool(partitions_might_match(projected, SummaryColumns([manifest]))[0])
+        projected = ex.inclusive_projection(self.bound, spec, self._schema)
+        return bool(ex.partitions_might_match(projected, SummaryColumns([manifest]))[0])
 
     def might(self, files: ManifestColumns) -> Mask:
         """Which files may hold a matching row."""
@@ -86,7 +75,7 @@ class RowFilter:
         return self._inclusive(files)
 
     def _inclusive(self, files: ManifestColumns) -> Mask:
-        return _matching_partitions(inclusive_projection(self.bound, self._spec(files), self._schema), files)
+        return _matching_partitions(ex.inclusive_projection(self.bound, self._spec(files), self._schema), files)
 
     def _spec(self, files: ManifestColumns) -> PartitionSpec:
         """The spec of the files, with nothing known of values that are not of their column's type."""
@@ -111,12 +100,12 @@ class RowFilter:
                 return leaf(part, files)
 
     def _might_leaf(self, part: ex.Expression, files: ManifestColumns) -> Mask:
-        by_partition = _matching_partitions(inclusive_projection(part, self._spec(files), self._schema), files)
-        return by_partition & (might_match(part, files) | ~self._tells(part, files))
+        by_partition = _matching_partitions(ex.inclusive_projection(part, self._spec(files), self._schema), files)
+        return by_partition & (ex.might_match(part, files) | ~self._tells(part, files))
 
     def _must_leaf(self, part: ex.Expression, files: ManifestColumns) -> Mask:
-        by_partition = _matching_partitions(strict_projection(part, self._spec(files), self._schema), files)
-        return by_partition | (must_match(part, files) & self._tells(part, files))
+        by_partition = _matching_partitions(ex.strict_projection(part, self._spec(files), self._schema), files)
+        return by_partition | (ex.must_match(part, files) & self._tells(part, files))
 
     def _tells(self, part: ex.Expression, files: ManifestColumns) -> Mask:
         """Whether the metrics of each file are those of the columns that the predicate speaks of."""
@@ -124,7 +113,7 @@ class RowFilter:
 
 
 def _field_ids(expression: ex.Expression) -> list[int]:
-    return [reference.field_id for reference in bound_references(expression)]
+    return [reference.field_id for reference in ex.bound_references(expression)]
 
 
 def _matching_partitions(expression: ex.Expression, files: ManifestColumns) -> Mask:
@@ -132,5 +121,5 @@ def _matching_partitions(expression: ex.Expression, files: ManifestColumns) -> M
         return np.ones(len(files), bool)
     if isinstance(expression, ex.AlwaysFalse):
         return np.zeros(len(files), bool)
-    matching = mask(expression, files.partition_table)
+    matching = ex.mask(expression, files.partition_table)
     return as_mask(matching.combine_chunks() if isinstance(matching, pa.ChunkedArray) else matching)

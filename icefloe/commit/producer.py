@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow.compute as pc
 
-from icefloe import properties as props
+from icefloe import manifests as mf, metadata as md, properties as props
 from icefloe.commit.added import FileGroup, vector_mask, with_specs
 from icefloe.commit.change import Prepared, Workbench
 from icefloe.commit.new_manifests import NewManifests
@@ -19,26 +19,7 @@ from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import as_mask, count_partitions, partition_codes
 from icefloe.commit.structure import text_check
 from icefloe.errors import InvalidInputError, InvalidPropertyError, NoSuchSnapshotError, ValidationError
-from icefloe.manifests import (
-    FileContent,
-    ManifestColumns,
-    ManifestContent,
-    ManifestFile,
-    assign_first_row_ids,
-    assign_sequence_numbers,
-    encode_manifest_list,
-)
-from icefloe.metadata import (
-    MAIN_BRANCH,
-    Operation,
-    Snapshot,
-    TableMetadata,
-    branch,
-    relativize,
-    requirements as req,
-    summary as totals,
-    updates as up,
-)
+from icefloe.metadata import requirements as req, summary as totals, updates as up
 from icefloe.partitioning import partition_path
 from icefloe.versions import Feature, allows
 
@@ -47,9 +28,9 @@ from icefloe.versions import Feature, allows
 class Delta:
     """What an operation makes of the parent's manifests, the files that it adds, and what it puts into the summary."""
 
-    operation: Operation
+    operation: md.Operation
     new: NewManifests
-    added: Sequence[ManifestColumns] = ()
+    added: Sequence[mf.ManifestColumns] = ()
     entries_processed: int | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
 
@@ -69,7 +50,7 @@ class SnapshotOperation(Protocol):
 class Target:
     """Where a new snapshot goes: to the head of a branch, or, staged, to no branch at all."""
 
-    branch: str = MAIN_BRANCH
+    branch: str = md.MAIN_BRANCH
     staged: bool = False
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
 
@@ -89,7 +70,7 @@ class SnapshotChange:
         """The id of the snapshot, once it was made in some attempt."""
         return (self._snapshot_id,) if self._snapshot_id is not None and self._was_made else ()
 
-    def prepare(self, metadata: TableMetadata, bench: Workbench, /) -> Prepared:
+    def prepare(self, metadata: md.TableMetadata, bench: Workbench, /) -> Prepared:
         """The snapshot on top of the branch as it is now."""
         if self._snapshot_id is None:
             self._snapshot_id = new_snapshot_id(metadata)
@@ -108,26 +89,26 @@ class SnapshotChange:
         if self.target.staged:
             return Prepared(updates, needed)
         ref = metadata.refs.get(self.target.branch)
-        moved = branch(snapshot.snapshot_id) if ref is None else replace(ref, snapshot_id=snapshot.snapshot_id)
+        moved = md.branch(snapshot.snapshot_id) if ref is None else replace(ref, snapshot_id=snapshot.snapshot_id)
         return Prepared((*updates, up.SetSnapshotRefUpdate(self.target.branch, moved)), needed)
 
-    def _check_branch(self, metadata: TableMetadata) -> None:
+    def _check_branch(self, metadata: md.TableMetadata) -> None:
         """The branch must not be gone since this was first prepared: another of its name would be made, of other rows."""
         has_branch = self.target.branch in metadata.refs
-        if self._had_branch and not has_branch and self.target.branch != MAIN_BRANCH:
+        if self._had_branch and not has_branch and self.target.branch != md.MAIN_BRANCH:
             raise ValidationError(
                 f"branch {self.target.branch!r} was removed by another commit; nothing goes to it any more"
             )
         self._had_branch = has_branch
 
 
-def _relied_on(metadata: TableMetadata, name: str) -> tuple[req.TableRequirement, ...]:
+def _relied_on(metadata: md.TableMetadata, name: str) -> tuple[req.TableRequirement, ...]:
     """What a new snapshot on top of the branch relies on, as far as requirements can say it.
 
     Manifests of the head are part of it, and go with the head once that expires; files are of the default spec as a rule, and
     of the current schema, and those go when nothing seems to need them.
     """
-    names = (name,) if name in metadata.refs else (name, MAIN_BRANCH)
+    names = (name,) if name in metadata.refs else (name, md.MAIN_BRANCH)
     heads = {each: metadata.refs.get(each) for each in names}
     return (
         *(req.AssertRefSnapshotId(each, None if ref is None else ref.snapshot_id) for each, ref in heads.items()),
@@ -136,14 +117,14 @@ def _relied_on(metadata: TableMetadata, name: str) -> tuple[req.TableRequirement
     )
 
 
-def new_snapshot_id(metadata: TableMetadata) -> int:
+def new_snapshot_id(metadata: md.TableMetadata) -> int:
     """A random id that no snapshot of the table has."""
     while not (snapshot_id := secrets.randbits(63)) or snapshot_id in metadata.snapshots_by_id:
         pass
     return snapshot_id
 
 
-def head_of(metadata: TableMetadata, name: str) -> Snapshot | None:
+def head_of(metadata: md.TableMetadata, name: str) -> md.Snapshot | None:
     """The snapshot that a commit to the branch builds on; a branch that does not exist starts at the head of `main`."""
     ref = metadata.refs.get(name)
     if ref is None:
@@ -155,22 +136,15 @@ def head_of(metadata: TableMetadata, name: str) -> Snapshot | None:
     return metadata.snapshot(ref.snapshot_id)
 
 
-def make_snapshot(parent: Parent, delta: Delta, target: Target) -> Snapshot:
+def make_snapshot(parent: Parent, delta: Delta, target: Target) -> md.Snapshot:
     """The snapshot with these manifests, whose list is written."""
     metadata, version = parent.metadata, parent.metadata.format_version
     number = metadata.next_sequence_number
-    # Data manifests first; each kind in the order of the operation.
-    manifests = tuple(sorted(delta.new.manifests, key=lambda each: each.content is ManifestContent.DELETES))
-    if allows(version, Feature.SEQUENCE_NUMBERS):
-        manifests = assign_sequence_numbers(manifests, parent.snapshot_id, number)
-    first_row_id = added_rows = None
-    if allows(version, Feature.ROW_LINEAGE):
-        first_row_id = metadata.next_row_id
-        manifests, next_row_id = assign_first_row_ids(manifests, first_row_id)
-        added_rows = next_row_id - first_row_id
+    first_row_id = metadata.next_row_id if allows(version, Feature.ROW_LINEAGE) else None
     parent_id = None if parent.snapshot is None else parent.snapshot.snapshot_id
-    data, _ = encode_manifest_list(
-        manifests,
+    listed = mf.encode_manifest_list(
+        # Data manifests first; each kind in the order of the operation.
+        sorted(delta.new.manifests, key=lambda each: each.content is mf.ManifestContent.DELETES),
         version,
         snapshot_id=parent.snapshot_id,
         parent_snapshot_id=parent_id,
@@ -179,15 +153,15 @@ def make_snapshot(parent: Parent, delta: Delta, target: Target) -> Snapshot:
         table_location=metadata.relative_to,
     )
     location = parent.bench.list_name(metadata, parent.snapshot_id)
-    parent.bench.write(location, data)
-    parent.bench.caches.manifests.lists.keep(location, manifests)
-    return Snapshot(
+    parent.bench.write(location, listed.data)
+    parent.bench.caches.manifests.lists.keep(location, listed.manifests)
+    return md.Snapshot(
         snapshot_id=parent.snapshot_id,
         timestamp_ms=parent.bench.clock_ms(),
-        manifest_list=relativize(metadata.relative_to, location),
+        manifest_list=md.relativize(metadata.relative_to, location),
         summary=totals.summarize(
             delta.operation,
-            _counts(parent, delta, manifests),
+            _counts(parent, delta, listed.manifests),
             _previous_summary(parent.snapshot),
             {**target.properties, **delta.properties},
             props.PARTITION_SUMMARY_LIMIT.of(metadata.properties),
@@ -196,11 +170,11 @@ def make_snapshot(parent: Parent, delta: Delta, target: Target) -> Snapshot:
         sequence_number=number,
         schema_id=metadata.current_schema_id,
         first_row_id=first_row_id,
-        added_rows=added_rows,
+        added_rows=listed.added_rows,
     )
 
 
-def _counts(parent: Parent, delta: Delta, manifests: Sequence[ManifestFile]) -> totals.ChangeCounts:
+def _counts(parent: Parent, delta: Delta, manifests: Sequence[mf.ManifestFile]) -> totals.ChangeCounts:
     """All that a commit adds and removes; single partitions only as far as there are no more than the limit."""
     added, removed = delta.added, delta.new.removed
     changed = count_partitions((*added, *removed))
@@ -218,13 +192,13 @@ def _counts(parent: Parent, delta: Delta, manifests: Sequence[ManifestFile]) -> 
     )
 
 
-def _previous_summary(parent: Snapshot | None) -> Mapping[str, str] | None:
+def _previous_summary(parent: md.Snapshot | None) -> Mapping[str, str] | None:
     if parent is None:
         return None
     return {} if parent.summary is None else parent.summary.properties
 
 
-def _count_files(columns: ManifestColumns) -> totals.FileCounts:
+def _count_files(columns: mf.ManifestColumns) -> totals.FileCounts:
     """What these files are, all together. The size of a deletion vector is its own, not that of the file it is in."""
     content = columns.column("content").to_numpy(zero_copy_only=False)
     rows = columns.column("record_count").to_numpy(zero_copy_only=False)
@@ -234,7 +208,7 @@ def _count_files(columns: ManifestColumns) -> totals.FileCounts:
     is_vector = vector_mask(columns)
     sizes = pc.if_else(is_vector, columns.column("content_size_in_bytes"), columns.column("file_size_in_bytes"))
     vectors = as_mask(is_vector)
-    data, positions, equality = (content == int(each) for each in FileContent)
+    data, positions, equality = (content == int(each) for each in mf.FileContent)
     return totals.FileCounts(
         data_files=int(data.sum()),
         records=int(rows[data].sum()),
@@ -248,7 +222,7 @@ def _count_files(columns: ManifestColumns) -> totals.FileCounts:
 
 
 def _by_partition(
-    added: Sequence[ManifestColumns], removed: Sequence[ManifestColumns], metadata: TableMetadata
+    added: Sequence[mf.ManifestColumns], removed: Sequence[mf.ManifestColumns], metadata: md.TableMetadata
 ) -> dict[str, totals.PartitionCounts]:
     counts: dict[str, totals.PartitionCounts] = {}
     for side, groups in (("added", added), ("removed", removed)):
@@ -259,7 +233,7 @@ def _by_partition(
     return counts
 
 
-def _split(columns: ManifestColumns, metadata: TableMetadata) -> Iterator[tuple[str, ManifestColumns]]:
+def _split(columns: mf.ManifestColumns, metadata: md.TableMetadata) -> Iterator[tuple[str, mf.ManifestColumns]]:
     """The files by the path of their partition."""
     codes = partition_codes([columns])[0]
     spec = metadata.spec(columns.spec_id)
@@ -273,7 +247,7 @@ WAP_BRANCH = "wap.branch"
 
 
 def target_of(
-    metadata: TableMetadata,
+    metadata: md.TableMetadata,
     branch: str | None = None,
     properties: Mapping[str, str] | None = None,
     *,
@@ -288,7 +262,7 @@ def target_of(
     text_check(summary, "snapshot property")
     to_branch = summary.pop(WAP_BRANCH, None)
     if to_branch is None and totals.WAP_ID not in summary:
-        return Target(branch or MAIN_BRANCH, stage_only, summary)
+        return Target(branch or md.MAIN_BRANCH, stage_only, summary)
     if not props.WAP_ENABLED.of(metadata.properties):
         raise InvalidPropertyError(
             f"{totals.WAP_ID!r} and {WAP_BRANCH!r} need the table property {props.WAP_ENABLED.key!r} to be true"
@@ -300,10 +274,10 @@ def target_of(
             raise InvalidInputError(f"the commit is to go to branch {branch!r} and by {WAP_BRANCH!r} to {to_branch!r}")
         return Target(to_branch, stage_only, summary)
     check_not_published(metadata, summary[totals.WAP_ID])
-    return Target(branch or MAIN_BRANCH, True, summary)
+    return Target(branch or md.MAIN_BRANCH, True, summary)
 
 
-def check_not_published(metadata: TableMetadata, wap_id: str, branch: str = MAIN_BRANCH) -> None:
+def check_not_published(metadata: md.TableMetadata, wap_id: str, branch: str = md.MAIN_BRANCH) -> None:
     """Fail if a snapshot of that id was published to the branch before: its rows would count twice."""
     ref = metadata.refs.get(branch)
     for each in () if ref is None else metadata.ancestors(ref.snapshot_id):

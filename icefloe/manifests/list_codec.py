@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
 from typing import Any
@@ -187,6 +188,16 @@ def _list_type(version: int) -> types.StructType:
     return types.StructType(*fields)
 
 
+@dataclass(frozen=True, slots=True)
+class EncodedList:
+    """A snapshot's manifest list: its bytes, its manifests with the numbers that they got, and how many row ids it gave."""
+
+    data: bytes
+    manifests: tuple[ManifestFile, ...]
+    added_rows: int | None
+    """None where the version has no row lineage."""
+
+
 def encode_manifest_list(
     manifests: Sequence[ManifestFile],
     version: int,
@@ -197,8 +208,8 @@ def encode_manifest_list(
     first_row_id: int | None = None,
     codec: str = "gzip",
     table_location: str | None = None,
-) -> tuple[bytes, int | None]:
-    """The bytes of a snapshot's manifest list, and the table's next row id where the version has row lineage.
+) -> EncodedList:
+    """The manifest list of a snapshot.
 
     Manifests without a sequence number get the snapshot's, data manifests without row ids get theirs here.
     """
@@ -210,11 +221,12 @@ def encode_manifest_list(
             raise InvalidInputError(f"v{version} tables have no delete files; a delete manifest was given")
     else:
         manifests = assign_sequence_numbers(manifests, snapshot_id, sequence_number)
-    next_row_id = None
+    added_rows = None
     if allows(version, Feature.ROW_LINEAGE):
         if first_row_id is None:
             raise InvalidInputError(f"a snapshot of a v{version} table needs a first row id")
         manifests, next_row_id = assign_first_row_ids(manifests, first_row_id)
+        added_rows = next_row_id - first_row_id
     if table_location is not None and allows(version, Feature.RELATIVE_PATHS):
         paths = [relativize(table_location, manifest.manifest_path) for manifest in manifests]
     else:
@@ -227,7 +239,7 @@ def encode_manifest_list(
     columns = list_columns(manifests, struct, paths)
     for count, rows in avro.encode_rows(struct, columns, len(manifests)):
         parts.append(avro.container_block(count, avro.deflate(name, rows), sync))
-    return b"".join(parts), next_row_id
+    return EncodedList(b"".join(parts), tuple(manifests), added_rows)
 
 
 def list_schema(version: int) -> Schema:

@@ -131,7 +131,9 @@ def test_a_manifest_is_read_once_for_each_question() -> None:
 
 def test_manifests_of_a_list_are_read_once() -> None:
     files = Files()
-    listed, _ = encode_manifest_list([files.manifest(2)], 2, snapshot_id=1, parent_snapshot_id=None, sequence_number=1)
+    listed = encode_manifest_list(
+        [files.manifest(2)], 2, snapshot_id=1, parent_snapshot_id=None, sequence_number=1
+    ).data
     files["l"] = listed
     snapshot = Snapshot(1, 1, "l", sequence_number=1)
     source = files.manifests(2, ManifestCache())

@@ -104,7 +104,7 @@ def test_pyiceberg_reads_our_manifests_and_lists(version: int, tmp_path: Path) -
         parent_snapshot_id=None,
         sequence_number=9 if is_numbered else 0,
         first_row_id=0 if allows(version, Feature.ROW_LINEAGE) else None,
-    )[0]
+    ).data
     (tmp_path / "l.avro").write_bytes(data)
     io = PyArrowFileIO()
     (found,) = peer_read_list(io.new_input(str(tmp_path / "l.avro")))

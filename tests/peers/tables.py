@@ -97,7 +97,7 @@ class HandmadeTable:
         sequence_number = self.metadata.last_sequence_number + 1 if allows(version, Feature.SEQUENCE_NUMBERS) else 0
         place = f"{self.location}/metadata/snap-{snapshot_id}-1-{uuid.uuid4()}.avro"
         first_row_id = self.metadata.next_row_id if allows(version, Feature.ROW_LINEAGE) else None
-        content, next_row_id = encode_manifest_list(
+        listed = encode_manifest_list(
             self.manifests,
             version,
             snapshot_id=snapshot_id,
@@ -105,7 +105,7 @@ class HandmadeTable:
             sequence_number=sequence_number,
             first_row_id=first_row_id,
         )
-        self.storage.write(place, content)
+        self.storage.write(place, listed.data)
         self.manifests = read_manifest_list(place, self.storage.read)
         return Snapshot(
             snapshot_id=snapshot_id,
@@ -116,7 +116,7 @@ class HandmadeTable:
             summary=Summary(operation),
             schema_id=self.metadata.current_schema_id,
             first_row_id=first_row_id,
-            added_rows=None if next_row_id is None or first_row_id is None else next_row_id - first_row_id,
+            added_rows=listed.added_rows,
         )
 
     def save(self) -> str:

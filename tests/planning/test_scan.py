@@ -450,7 +450,7 @@ def test_relative_paths_are_resolved_everywhere(version: int) -> None:
         sequence_number=last.sequence_number,
         first_row_id=0,
         table_location=moved,
-    )[0]
+    ).data
     table.storage.write(f"{moved}/{short.manifest_list}", data)
     metadata = table.metadata.evolve(location=moved, snapshots=(short,))
     (task,) = TableScan(metadata, table.storage).plan_files()

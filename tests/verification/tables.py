@@ -121,7 +121,7 @@ class Damaged:
     def change_list(self, change: Callable[[ManifestFile], ManifestFile]) -> None:
         """The manifest list of the current snapshot with something else in it, under the same name."""
         snapshot = self.snapshot()
-        content, _ = encode_manifest_list(
+        listed = encode_manifest_list(
             [change(each) for each in self.manifests()],
             self.version,
             snapshot_id=snapshot.snapshot_id,
@@ -129,7 +129,7 @@ class Damaged:
             sequence_number=snapshot.sequence_number,
             first_row_id=snapshot.first_row_id,
         )
-        self.storage.write(self.list_location(), content)
+        self.storage.write(self.list_location(), listed.data)
 
     def change_entries(
         self, wanted: ManifestFile, change: Callable[[list[ManifestEntry]], Iterable[ManifestEntry]]
