@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from tests.peers.worker import Worker
 
@@ -53,7 +54,9 @@ def find_java_peer(environment: Mapping[str, str] = os.environ) -> Installation 
 
 
 class JavaPeer(Worker):
-    """A running Java Iceberg."""
+    """A running Java Iceberg. By `sql` it writes the rows of a statement in one task, and so as one file, if nothing else is said."""
+
+    usual = MappingProxyType({"spark.sql.shuffle.partitions": "1", "spark.sql.leafNodeDefaultParallelism": "1"})
 
     def __init__(self, installation: Installation, folder: Path, settings: Mapping[str, str]) -> None:
         self.installation = installation

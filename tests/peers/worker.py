@@ -8,6 +8,7 @@ import subprocess
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 import pyarrow as pa
@@ -28,6 +29,9 @@ def arrow_of(answer: Mapping[str, Any]) -> Any:
 
 class Worker:
     """A script that runs in another Python; `sql` gives the rows of a statement."""
+
+    usual: Mapping[str, str] = MappingProxyType({})
+    """What is set for each statement of `sql`."""
 
     def __init__(
         self, python: Path, script: str, folder: Path, settings: Mapping[str, str], **environment: str
@@ -53,7 +57,7 @@ class Worker:
 
     def sql(self, text: str, **conf: str) -> Any:
         """The rows of a statement as an Arrow table; `conf` is set for this one only."""
-        found = self._ask({"sql": text, "conf": conf})
+        found = self._ask({"sql": text, "conf": {**self.usual, **conf}})
         if "error" in found:
             raise PeerError(found["error"])
         return arrow_of(found)

@@ -91,7 +91,7 @@ def check_scans(data: st.DataObject, version: int, predicates: int) -> None:
 @settings(max_examples=12)
 @given(data=st.data())
 def test_a_scan_gives_the_rows_that_match(version: int, data: st.DataObject) -> None:
-    check_scans(data, version, predicates=10)
+    check_scans(data, version, predicates=5)
 
 
 @pytest.mark.deep
