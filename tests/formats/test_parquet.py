@@ -17,7 +17,7 @@ from icefloe.errors import (
     InvalidValueError,
     StorageError,
 )
-from icefloe.expressions import bind, filter_rows, parse_expression
+from icefloe.expressions import bind, mask, parse_expression
 from icefloe.formats.array_metrics import MetricsCollector
 from icefloe.formats.file_writing import WrittenFile
 from icefloe.formats.metrics import leaves, metrics_modes
@@ -355,8 +355,10 @@ def test_row_groups_with_matching_rows_are_never_left_out(data: st.DataObject) -
     writer.close()
     reader = ParquetFileReader(io.BytesIO(sink.getvalue()), "x", Schema(*schema.fields, reserved.POS))
     kept = list(reader.batches(row_groups=row_group_filter(predicate, schema)))
-    found = [position for batch in kept for position in filter_rows(predicate, batch).column("_pos").to_pylist()]
-    assert found == [p for batch in reader.batches() for p in filter_rows(predicate, batch).column("_pos").to_pylist()]
+    found = [position for batch in kept for position in batch.filter(mask(predicate, batch)).column("_pos").to_pylist()]
+    assert found == [
+        p for batch in reader.batches() for p in batch.filter(mask(predicate, batch)).column("_pos").to_pylist()
+    ]
 
 
 def test_row_groups_out_of_range_are_left_out() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from icefloe.errors import (
     InvalidPartitionSpecError,
 )
-from icefloe.expressions import bind, filter_rows, parse_expression
+from icefloe.expressions import bind, mask, parse_expression
 from icefloe.inspect import TABLE_NAMES, Inspect, metadata_table_schema
 from icefloe.inspect.schemas import table_partition_type
 from icefloe.manifests import DataFile, FileContent, ManifestEntry, ManifestFile
@@ -442,7 +442,7 @@ def test_filters_and_columns_that_are_pushed_down_give_the_same(version: int, da
     text = data.draw(st.sampled_from(texts))
     whole = shown.files(options=FEW_THREADS)
     bound = bind(parse_expression(text), metadata_table_schema("files", table.metadata))
-    expected = filter_rows(bound, whole)
+    expected = whole.filter(mask(bound, whole))
     assert _rows(shown.files(row_filter=text, options=FEW_THREADS)) == _rows(expected)
     names = tuple(data.draw(st.lists(st.sampled_from(whole.schema.names), min_size=1, unique=True)))
     chosen = shown.files(row_filter=text, selected_fields=names, options=FEW_THREADS)
@@ -452,4 +452,4 @@ def test_filters_and_columns_that_are_pushed_down_give_the_same(version: int, da
         whole = shown.partitions(options=FEW_THREADS)
         text = text.partition(" or ")[0]
         bound = bind(parse_expression(text), metadata_table_schema("partitions", table.metadata))
-        assert _rows(shown.partitions(row_filter=text, options=FEW_THREADS)) == _rows(filter_rows(bound, whole))
+        assert _rows(shown.partitions(row_filter=text, options=FEW_THREADS)) == _rows(whole.filter(mask(bound, whole)))
