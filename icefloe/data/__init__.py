@@ -1,6 +1,6 @@
 """From tasks to Arrow batches with deletes applied; from batches to data files."""
 
-from icefloe.data.arranging import group_rows
+from icefloe.data.arranging import KeyMaker, OrderKeys, SortKey, group_rows
 from icefloe.data.changes import (
     CHANGE_COLUMNS,
     by_ordinal,
@@ -11,6 +11,7 @@ from icefloe.data.changes import (
     several_rows,
     shown_columns,
 )
+from icefloe.data.external_sort import sorted_batches
 from icefloe.data.file_rolling import data_file_of
 from icefloe.data.foreign_files import ForeignFile, describe_files, find_files, foreign_file
 from icefloe.data.in_order import in_pieces, read_in_order

@@ -1,7 +1,9 @@
 """How rows are arranged for their files, whole columns at a time: grouped by partition (spec: Partition Transforms), and in
 the sort order of their table (spec: Sorting)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -84,23 +86,56 @@ class _PartitionValues:
 
 def sort_rows(table: pa.Table, order: sorting.SortOrder, schema: Schema) -> pa.Table:
     """The rows in order; rows that are equal in it stay as they were."""
-    keys: dict[str, pa.Array | pa.ChunkedArray] = {}
+    return sort_by_keys(table, OrderKeys(order, schema)(table))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SortKey:
+    """What rows are compared by, one value for each of them, in which direction, and where nulls go."""
+
+    values: pa.Array | pa.ChunkedArray
+    is_ascending: bool = True
+    nulls_first: bool = True
+
+
+KeyMaker: TypeAlias = Callable[[pa.Table], Sequence[SortKey]]
+"""Makes the keys of rows: as many for any rows, and comparable with those of others."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrderKeys:
+    """Makes the keys of a sort order."""
+
+    order: sorting.SortOrder
+    schema: Schema
+
+    def __call__(self, rows: pa.Table) -> list[SortKey]:
+        """The keys of the rows."""
+        keys = ((field, _sort_key(rows, field, self.schema)) for field in self.order.fields)
+        return [
+            SortKey(
+                values,
+                field.direction is sorting.SortDirection.ASC,
+                field.null_order is sorting.NullOrder.NULLS_FIRST,
+            )
+            for field, values in keys
+            if values is not None
+        ]
+
+
+def sort_by_keys(table: pa.Table, keys: Sequence[SortKey]) -> pa.Table:
+    """The rows in the order of their keys; rows that are equal in it stay as they were."""
+    columns: dict[str, pa.Array | pa.ChunkedArray] = {}
     directions: list[tuple[str, str]] = []
-    for index, field in enumerate(order.fields):
-        values = _sort_key(table, field, schema)
-        if values is None:
-            continue
-        if values.null_count:
-            nulls_first = field.null_order is sorting.NullOrder.NULLS_FIRST
-            keys[f"null {index}"] = pc.is_null(values)
-            directions.append((f"null {index}", "descending" if nulls_first else "ascending"))
-        keys[f"key {index}"] = values
-        directions.append(
-            (f"key {index}", "ascending" if field.direction is sorting.SortDirection.ASC else "descending")
-        )
+    for index, key in enumerate(keys):
+        if key.values.null_count:
+            columns[f"null {index}"] = pc.is_null(key.values)
+            directions.append((f"null {index}", "descending" if key.nulls_first else "ascending"))
+        columns[f"key {index}"] = key.values
+        directions.append((f"key {index}", "ascending" if key.is_ascending else "descending"))
     if not directions or table.num_rows < 2:
         return table
-    return table.take(pc.sort_indices(pa.table(keys), sort_keys=directions))
+    return table.take(pc.sort_indices(pa.table(columns), sort_keys=directions))
 
 
 def _sort_key(table: pa.Table, field: sorting.SortField, schema: Schema) -> pa.Array | pa.ChunkedArray | None:
