@@ -3,6 +3,7 @@
 from icefloe.catalog.catalog import Catalog
 from icefloe.catalog.hadoop import HadoopCatalog
 from icefloe.catalog.identifiers import Identifier, parse_identifier, parse_namespace, show, show_part
+from icefloe.catalog.importing import MIGRATING, Import, fill, imported_files, in_place_of, stage
 from icefloe.catalog.loading import load_catalog
 from icefloe.catalog.memory import MemoryCatalog
 from icefloe.catalog.namespaces import PropertiesUpdateSummary

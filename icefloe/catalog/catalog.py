@@ -13,16 +13,27 @@ from typing import Self
 
 from icefloe import errors, properties as props
 from icefloe.catalog import table_files
-from icefloe.catalog.definitions import TableDefinition, TableDescription, define_table, described_by
+from icefloe.catalog.committers import CatalogCommitter, StagedCommitter
+from icefloe.catalog.definitions import (
+    SchemaLike,
+    TableDefinition,
+    TableDescription,
+    define_table,
+    described_by,
+    read_schema,
+)
 from icefloe.catalog.identifiers import Identifier, Name, parse_identifier, show
+from icefloe.catalog.importing import Import, fill, in_place_of, snapshot_of, stage
 from icefloe.catalog.namespaces import NamespaceOperations
 from icefloe.catalog.replacement import ReplaceTable
 from icefloe.catalog.views import View, ViewDescription, Views
-from icefloe.commit import BeforeSwap, Prepared, TableState, next_state, now_ms
-from icefloe.maintenance import Ownership, delete_own, reachable_files
+from icefloe.commit import BeforeSwap, Prepared, TableState, now_ms
+from icefloe.data import ForeignTable
+from icefloe.formats.file_formats import PARQUET
+from icefloe.maintenance import DeletedReachableFiles, delete_contents, reachable_contents
 from icefloe.metadata import TableMetadata, strip_trailing_slash, updates as up
 from icefloe.planning import LOGGING, Reporter, reporter_named
-from icefloe.storage import Storage, absolute_location
+from icefloe.storage import Storage, absolute_location, identity
 from icefloe.table import Table, Transaction
 
 _TABLE_DEFAULT = "table-default."
@@ -176,14 +187,27 @@ class Catalog(NamespaceOperations):
         for _ in range(_PURGE_ATTEMPTS):
             state = self._existing_table(parsed)
             self._check_purgeable(parsed, state.metadata)
-            files = reachable_files(state.metadata, state.metadata_location, self._storage)
+            files = reachable_contents(state.metadata, state.metadata_location, self._storage)
             if self._drop_table(parsed, state):
-                ownership = Ownership.of(state.metadata, state.metadata_location)
-                # Files by which others are located go last.
-                for group in (files.content, files.manifests, files.manifest_lists, files.statistics, files.metadata):
-                    delete_own(self._storage, ownership, group, "part of a purged table")
+                delete_contents(files, state.metadata, state.metadata_location, self._storage)
                 return
         raise errors.CommitFailed(f"table {show(parsed)} changes too fast to be purged; nothing was dropped or deleted")
+
+    def delete_reachable_files(self, metadata_location: str) -> DeletedReachableFiles:
+        """Delete all files that a metadata file leads to, as far as they lie in the table's locations, and it last.
+
+        Args:
+            metadata_location: the metadata file of a table that no catalog has any more, such as one that was dropped.
+
+        With `gc.enabled=false` in it, or with a file that cannot be read, nothing is deleted, and it is an error; so it is for
+        a table that this catalog has: `purge_table` drops it first.
+        """
+        location = absolute_location(metadata_location)
+        metadata = table_files.read_table_metadata(self._storage, location)
+        self._check_purgeable((location,), metadata)
+        self._check_unused(location, metadata)
+        files = reachable_contents(metadata, location, self._storage)
+        return delete_contents(files, metadata, location, self._storage)
 
     def register_table(self, identifier: Name, metadata_location: str, overwrite: bool = False) -> Table:
         """Give a name to a table that exists as a metadata file.
@@ -204,6 +228,54 @@ class Catalog(NamespaceOperations):
         state = TableState(metadata, location)
         self._register_table(parsed, state, current)
         return self._handle(parsed, state)
+
+    def snapshot(
+        self,
+        source: str | ForeignTable,
+        identifier: Name,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        *,
+        file_format: str = PARQUET,
+        schema: SchemaLike | None = None,
+        parallelism: int | None = None,
+        ignore_missing_files: bool = False,
+    ) -> Table:
+        """A new table with the rows of files that are there already, which stay what they are: it never deletes them.
+
+        Args:
+            source: a folder of files, with `name=value` folders for partitions.
+            identifier: the name of the new table.
+            location: where its own files go; neither in the folder of the source nor around it.
+            properties: its properties; `gc.enabled=false` and `snapshot=true` are set in any case.
+            file_format: the format of the files.
+            schema: the columns of all files and folders; without it they are looked up in the files.
+            parallelism: how many files are looked at at a time.
+            ignore_missing_files: whether folders of partitions may be missing.
+        """
+        foreign = self._foreign(source, file_format, schema)
+        request = Import(foreign, identifier, location, properties or {}, parallelism, ignore_missing_files)
+        return snapshot_of(self, request)
+
+    def migrate(
+        self,
+        source: str,
+        identifier: Name,
+        properties: Mapping[str, str] | None = None,
+        *,
+        file_format: str = PARQUET,
+        schema: SchemaLike | None = None,
+        parallelism: int | None = None,
+        ignore_missing_files: bool = False,
+    ) -> Table:
+        """A new table in a folder of files that are there already, which are its own from then on.
+
+        The arguments are those of `snapshot`. Nobody must write to the folder any more but through the table.
+        """
+        foreign = self._foreign(source, file_format, schema)
+        request = Import(foreign, identifier, None, properties or {}, parallelism, ignore_missing_files)
+        chosen = in_place_of(request)
+        return fill(stage(self, chosen), chosen)
 
     # Views, under the names that PyIceberg has for them
 
@@ -312,6 +384,12 @@ class Catalog(NamespaceOperations):
 
     # Steps that several operations share
 
+    def _foreign(self, source: str | ForeignTable, file_format: str, schema: SchemaLike | None) -> ForeignTable:
+        if isinstance(source, ForeignTable):
+            return source
+        columns = None if schema is None else read_schema(schema)
+        return ForeignTable(strip_trailing_slash(absolute_location(source)), file_format, schema=columns)
+
     def _location_of(self, identifier: Identifier, location: str | None) -> str:
         return self._default_location(identifier) if location is None else self._given_location(identifier, location)
 
@@ -373,6 +451,18 @@ class Catalog(NamespaceOperations):
                 " not deleted; drop_table drops the name alone"
             )
 
+    def _check_unused(self, location: str, metadata: TableMetadata) -> None:
+        """Fail if the catalog has the table: its metadata file is then in the same folder."""
+        folder = identity(location).rpartition("/")[0]
+        for identifier, current in self._metadata_locations():
+            if identity(current).rpartition("/")[0] != folder:
+                continue
+            if self._existing_table(identifier).metadata.table_uuid == metadata.table_uuid:
+                raise errors.ValidationError(
+                    f"{location} is of the table {show(identifier)} of catalog {self._name!r}; purge_table drops it with"
+                    " its files"
+                )
+
     def __enter__(self) -> Self:
         return self
 
@@ -383,77 +473,3 @@ class Catalog(NamespaceOperations):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._name!r}, warehouse={self._warehouse!r})"
-
-
-class CatalogCommitter:
-    """One table of a catalog, as commits see it."""
-
-    def __init__(self, catalog: Catalog, identifier: Identifier) -> None:
-        self._catalog = catalog
-        self._identifier = identifier
-
-    @property
-    def storage(self) -> Storage:
-        """Where the table's files are."""
-        return self._catalog.storage
-
-    @property
-    def name(self) -> str:
-        """The table's full name."""
-        return show((self._catalog.name, *self._identifier))
-
-    @property
-    def sees_every_commit(self) -> bool:
-        """Whether a commit that was prepared on a state that another one has replaced is refused in any case."""
-        return self._catalog._sees_every_commit
-
-    @property
-    def warehouse(self) -> str | None:
-        """Where tables go that are created without a location."""
-        return self._catalog.warehouse
-
-    def metadata_location(self) -> str | None:
-        """Where the table's metadata file is now; None if the table is gone."""
-        return self._catalog._metadata_location(self._identifier)
-
-    def other_tables(self) -> Iterator[tuple[str, str]]:
-        """All other tables of the catalog: their names, and where their metadata files are."""
-        for identifier, location in self._catalog._metadata_locations():
-            if identifier != self._identifier:
-                yield show((self._catalog.name, *identifier)), location
-
-    def load(self) -> TableState:
-        """The newest state."""
-        return self._catalog._reload_table(self._identifier)
-
-    def commit(self, base: TableState, prepared: Prepared, before_swap: BeforeSwap) -> TableState:
-        """One attempt to change the table: see `Committer.commit`."""
-        return self._catalog._commit_table(self._identifier, base, prepared, before_swap)
-
-
-class StagedCommitter(CatalogCommitter):
-    """The committer of a table that its first commit creates, with all that is in that commit."""
-
-    def __init__(self, catalog: Catalog, identifier: Identifier, staged: TableMetadata) -> None:
-        super().__init__(catalog, identifier)
-        self._staged = staged
-        self._created = False
-
-    def load(self) -> TableState:
-        """What has the name now, or the table as it is staged if nothing has."""
-        if self._created:
-            return super().load()
-        return self._catalog._table_state(self._identifier) or TableState(self._staged, None)
-
-    def commit(self, base: TableState, prepared: Prepared, before_swap: BeforeSwap) -> TableState:
-        """Create the table; later commits are those of any table."""
-        if self._created or base.metadata_location is not None:
-            return super().commit(base, prepared, before_swap)
-        metadata = next_state(base, prepared, now_ms())
-        before_swap()
-        try:
-            state = self._catalog._create_table(self._identifier, metadata)
-        except errors.StorageError as error:
-            raise errors.CommitFailed(f"{self.name} was not created, and nothing happened: {error}") from error
-        self._created = True
-        return state

@@ -38,13 +38,12 @@ def reachable_files(metadata: TableMetadata, metadata_location: str | None, stor
     content: set[str] = set()
     for paths, _ in live_content(metadata, manifests.values(), storage):
         content.update(paths)
-    log = (*(entry.metadata_file for entry in metadata.metadata_log), metadata_location)
     return ReachableFiles(
         frozenset(content),
         frozenset(manifests),
         manifest_lists_of(metadata),
         frozenset(statistics_in(metadata)),
-        tuple(dict.fromkeys(_location(metadata, path) for path in log if path is not None)),
+        metadata_files_of(metadata, metadata_location),
     )
 
 
@@ -76,6 +75,12 @@ def statistics_in(metadata: TableMetadata) -> dict[str, int]:
     """The statistics files, of the table and of partitions, with their sizes."""
     files: list[StatisticsFile | PartitionStatisticsFile] = [*metadata.statistics, *metadata.partition_statistics]
     return {_location(metadata, file.statistics_path): file.file_size_in_bytes for file in files}
+
+
+def metadata_files_of(metadata: TableMetadata, metadata_location: str | None) -> tuple[str, ...]:
+    """The metadata files that the log names, and the current one last."""
+    log = (*(entry.metadata_file for entry in metadata.metadata_log), metadata_location)
+    return tuple(dict.fromkeys(_location(metadata, path) for path in log if path is not None))
 
 
 def _location(metadata: TableMetadata, path: str) -> str:

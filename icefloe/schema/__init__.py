@@ -27,7 +27,7 @@ from icefloe.schema.codec import schema_from_json, schema_to_json, type_from_jso
 from icefloe.schema.coercion import bytes_from_hex, coerce
 from icefloe.schema.ddl import parse_ddl
 from icefloe.schema.evolution import SchemaUpdate
-from icefloe.schema.ids import assign_fresh_ids
+from icefloe.schema.ids import assign_fresh_ids, assign_fresh_type_ids
 from icefloe.schema.name_mapping import (
     NameMapping,
     apply_name_mapping,

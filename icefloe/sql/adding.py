@@ -1,17 +1,14 @@
 """`add_files`: which files of a folder, or of a table that is not Iceberg's, become part of a table as they are."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
-from icefloe.catalog import Identifier, parse_namespace, show
-from icefloe.data import ForeignFile, find_files
+from icefloe.catalog import parse_namespace, show
+from icefloe.data import ForeignFile, check_folder
 from icefloe.errors import InvalidInputError, InvalidValueError
-from icefloe.formats.file_formats import DATA_FORMATS
 from icefloe.metadata import TableMetadata, summary as totals
 from icefloe.partitioning import HIVE_NULL, PartitionSpec, partition_values, transforms as tr
 from icefloe.schema import Value
-from icefloe.sql.calling import Call, ForeignTable, Rows
-from icefloe.storage import Storage, absolute_location
+from icefloe.sql.calling import Call, Rows, folder_named
 
 Filter = Mapping[str, str | None]
 """Partitions to take: values as text, by column; None is null."""
@@ -25,11 +22,11 @@ def add_files(call: Call) -> Rows:
     table, name = call.table(), show(call.identifier())
     source = parse_namespace(call.get("source_table"))
     partition_filter: Filter = call.get("partition_filter") or {}
-    foreign = _folder(source) or call.find_foreign(source)
-    files = _files(foreign, table.storage)
+    foreign = folder_named(source) or call.foreign.find(source)
+    files = foreign.files(table.storage)
     if not files:
-        _check_folder(foreign.location, table.storage)
-    spec = _matching_spec(_columns(foreign, files), table.metadata, name)
+        check_folder(foreign.location, table.storage)
+    spec = _matching_spec(foreign.columns_of_partitions(files), table.metadata, name)
     _check_filter(partition_filter, spec, name)
     chosen = [file for file in files if _matches(file, partition_filter, spec, table.metadata)]
     if spec.fields and files and not chosen:
@@ -45,45 +42,6 @@ def add_files(call: Call) -> Rows:
         return [(0, 0)]
     counts = (snapshot.summary.properties.get(key) for key in (totals.ADDED_DATA_FILES, totals.CHANGED_PARTITION_COUNT))
     return [tuple(int(count or 0) for count in counts)]
-
-
-def _folder(source: Identifier) -> ForeignTable | None:
-    """``parquet.`folder` ``: files by their location."""
-    if len(source) != 2 or source[0].lower() not in DATA_FORMATS:
-        return None
-    return ForeignTable(absolute_location(source[1]), source[0].lower())
-
-
-def _files(foreign: ForeignTable, storage: Storage) -> list[ForeignFile]:
-    if foreign.partitions is None:
-        return find_files(storage, foreign.location, foreign.file_format)
-    return [
-        replace(file, partition=partition.values)
-        for partition in foreign.partitions
-        for file in find_files(storage, partition.location, foreign.file_format)
-        if not file.partition
-    ]
-
-
-def _check_folder(location: str, storage: Storage) -> None:
-    """A folder may be empty, but it must be there."""
-    around, _, name = location.rstrip("/").rpartition("/")
-    if name not in storage.list_folders(around):
-        raise InvalidInputError(f"{location} is neither a file nor a folder with files")
-
-
-def _columns(foreign: ForeignTable, files: Sequence[ForeignFile]) -> tuple[str, ...]:
-    """The partition columns of the source, in the order of its folders, the same for all of them."""
-    if foreign.partition_columns or foreign.partitions is not None:
-        return foreign.partition_columns
-    examples = {tuple(file.partition or ()): file.location for file in files}
-    if len(examples) > 1:
-        first, second, *_ = examples.items()
-        raise InvalidInputError(
-            f"{foreign.location} has files by ({', '.join(first[0])}), as {first[1]}, and by ({', '.join(second[0])}),"
-            f" as {second[1]}; the folders of all files must have the same names"
-        )
-    return next(iter(examples), ())
 
 
 def _matching_spec(columns: Sequence[str], metadata: TableMetadata, name: str) -> PartitionSpec:

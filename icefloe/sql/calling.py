@@ -4,12 +4,15 @@ import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
 from icefloe.catalog import Catalog, Identifier, parse_identifier, show
+from icefloe.data import ForeignTable
 from icefloe.errors import InvalidInputError, NoSuchTableError
+from icefloe.formats.file_formats import DATA_FORMATS
+from icefloe.storage import absolute_location
 from icefloe.table import Table
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -40,35 +43,61 @@ class Parameter:
         return f"{self.name} {self.type.value}" + ("" if self.required else " optional")
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignPartition:
-    """Where files of a table that is not Iceberg's are, and what they have in common: values as text, by column."""
+class ForeignCatalog(Protocol):
+    """Tables outside of our catalogs, by name; a name without a namespace is in the current one."""
 
-    location: str
-    values: Mapping[str, str]
+    def find(self, name: Identifier) -> ForeignTable:
+        """A table, or `NoSuchTableError`."""
+
+    def rename(self, name: Identifier, new: Identifier) -> None:
+        """Give a table another name."""
+
+    def drop(self, name: Identifier) -> None:
+        """Drop a table, whose files stay unless they are managed."""
+
+    def set_properties(self, name: Identifier, properties: Mapping[str, str]) -> None:
+        """Set some properties of a table."""
+
+    def remove_properties(self, name: Identifier, keys: Sequence[str]) -> None:
+        """Remove some properties of a table, if it has them."""
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignTable:
-    """A table of files that is not Iceberg's; without `partitions`, the folders of its location name them."""
-
-    location: str
-    file_format: str
-    partition_columns: tuple[str, ...] = ()
-    partitions: tuple[ForeignPartition, ...] | None = None
-
-
-FindForeign = Callable[[Identifier], ForeignTable]
-"""Finds a table outside of our catalogs by its name, or fails."""
 Rows: TypeAlias = Iterable[tuple[object, ...]] | pa.Table
 """The rows that a procedure returns: a few as tuples, many in columns."""
 
 
-def no_foreign(name: Identifier) -> ForeignTable:
+class NoForeignTables:
     """Without Spark, there are no other tables."""
-    raise NoSuchTableError(
-        f"no table {show(name)} to add files of: there is no Spark here; write parquet.`folder`, orc or avro"
-    )
+
+    def find(self, name: Identifier) -> ForeignTable:
+        """Nothing."""
+        raise NoSuchTableError(f"no table {show(name)}: there is no Spark here; write parquet.`folder`, orc or avro")
+
+    def rename(self, name: Identifier, new: Identifier) -> None:  # noqa: ARG002 - the same for every table
+        """Nothing."""
+        self.find(name)
+
+    def drop(self, name: Identifier) -> None:
+        """Nothing."""
+        self.find(name)
+
+    def set_properties(self, name: Identifier, properties: Mapping[str, str]) -> None:  # noqa: ARG002 - the same
+        """Nothing."""
+        self.find(name)
+
+    def remove_properties(self, name: Identifier, keys: Sequence[str]) -> None:  # noqa: ARG002 - the same
+        """Nothing."""
+        self.find(name)
+
+
+NO_FOREIGN = NoForeignTables()
+
+
+def folder_named(source: Identifier) -> ForeignTable | None:
+    """``parquet.`folder` ``: files by their location."""
+    if len(source) != 2 or source[0].lower() not in DATA_FORMATS:
+        return None
+    return ForeignTable(absolute_location(source[1]), source[0].lower())
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +110,7 @@ class Call:
     catalog: Catalog
     arguments: Mapping[str, Any]
     namespace: tuple[str, ...] = ()
-    find_foreign: FindForeign = no_foreign
+    foreign: ForeignCatalog = NO_FOREIGN
     engine: object | None = None
 
     def get(self, name: str) -> Any:

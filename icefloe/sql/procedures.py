@@ -13,6 +13,7 @@ from icefloe.sql import (  # noqa: F401 - they register their procedures
     changelog,
     delete_procedures,
     expiring,
+    migrating,
     rewrite_procedures,
     statistics_procedures,
     table_path_procedures,
@@ -20,15 +21,15 @@ from icefloe.sql import (  # noqa: F401 - they register their procedures
 )
 from icefloe.sql.adding import add_files
 from icefloe.sql.calling import (
+    NO_FOREIGN,
     PROCEDURES,
     Call,
-    FindForeign,
+    ForeignCatalog,
     Parameter,
     ParameterType as Type,
     Rows,
     bind,
     longs,
-    no_foreign,
     procedure,
 )
 from icefloe.table import ManageSnapshots, Table
@@ -43,7 +44,7 @@ def call(
     positional: Sequence[Any] = (),
     named: Mapping[str, Any] | None = None,
     namespace: tuple[str, ...] = (),
-    find_foreign: FindForeign = no_foreign,
+    foreign: ForeignCatalog = NO_FOREIGN,
     engine: object | None = None,
 ) -> pa.Table:
     """Run a procedure in a catalog; a table's name without a namespace is looked up in the current one."""
@@ -52,7 +53,7 @@ def call(
         near, known = difflib.get_close_matches(name, PROCEDURES, 1), ", ".join(sorted(PROCEDURES))
         hint = f"did you mean {near[0]!r}?" if near else f"there are {known}"
         raise NoSuchObjectError(f"no procedure {name!r}; {hint}")
-    return chosen.run(Call(catalog, bind(chosen, positional, named or {}), namespace, find_foreign, engine))
+    return chosen.run(Call(catalog, bind(chosen, positional, named or {}), namespace, foreign, engine))
 
 
 _MOVED = longs("previous_snapshot_id", "current_snapshot_id")

@@ -1,13 +1,19 @@
 """Changes between snapshots and copies of tables, beside those of Java Iceberg."""
 
+import json
 from collections import Counter
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from icefloe.storage import identity
 from icefloe.table import Table
+from tests.peers.comparing import comparable
+from tests.peers.engines import DuckDB, PyIceberg
 from tests.peers.java import JAVA_VERSIONS
-from tests.peers.lake import SQL, Lake
+from tests.peers.lake import MODES, SQL, Lake
+from tests.peers.scenarios import Read
 
 
 def cell(scenario: str) -> pytest.MarkDecorator:
@@ -51,3 +57,61 @@ def test_changes(lake: Lake, version: int) -> None:
     until = f"map('end-snapshot-id', '{second.snapshot_id}')"
     net = table.scan_changes(None, second.snapshot_id, net_changes=True)
     assert counted(net.to_arrow()) == their_changes(lake, there, options=until, net_changes="true")
+
+
+@cell("rewrite_table_path: a copy read by Java, PyIceberg, DuckDB and us")
+@pytest.mark.parametrize("version", [2, JAVA_VERSIONS[-1]])
+def test_a_copy(lake: Lake, version: int, tmp_path: Path) -> None:
+    name, there = lake.made_by_java(version, "id BIGINT, name STRING", "PARTITIONED BY (bucket(2, id))", MODES[1])
+    for statement in (
+        f"INSERT INTO {there} VALUES {', '.join(f'({i}, {chr(39)}x{chr(39)})' for i in range(8))}",
+        f"DELETE FROM {there} WHERE id IN (1, 4)",
+        f"UPDATE {there} SET name = 'new' WHERE id = 2",
+        f"CALL {SQL}.system.rewrite_manifests('{there}')",
+    ):
+        lake.java.sql(statement)
+    table = lake.sql_catalog.load_table(name)
+    source, target = str(table.location()), (tmp_path / "copy").as_uri()
+    done = table.maintenance.rewrite_table_path(source, target)
+    theirs = lake.java.sql(f"CALL {SQL}.system.rewrite_table_path('{there}', '{source}', '{tmp_path.as_uri()}/theirs')")
+    counts = ("rewritten_manifest_file_paths_count", "rewritten_delete_file_paths_count")
+    assert [theirs[column][0].as_py() for column in counts] == [getattr(done, column) for column in counts]
+    for line in table.storage.read(done.file_list_location).decode().splitlines():
+        here, copied = line.split(",")
+        table.storage.write(copied, table.storage.read(here))
+    files = Path(source.removeprefix("file://"))
+    files.rename(files.with_name(f"{files.name}-hidden"))
+    copy = lake.sql_catalog.register_table(lake.new_name(), done.metadata_location)
+    expected = lake.same(copy)
+    assert [row["id"] for row in expected] == [0, 2, 3, 5, 6, 7]
+    assert copy.verify(level="data").ok
+    for reader in (PyIceberg(), DuckDB()) if version == 2 else (DuckDB(),):
+        assert comparable(reader.read(copy, Read(())), "id", copy.scan().to_arrow().schema) == expected
+
+
+@cell("snapshot: rows, properties and files")
+@pytest.mark.parametrize("version", [2])
+def test_a_snapshot(lake: Lake, tmp_path: Path, version: int) -> None:
+    folder = tmp_path / "files"
+    lake.java.sql(
+        f"CREATE TABLE spark_catalog.default.old (id BIGINT, p INT) USING parquet PARTITIONED BY (p) LOCATION '{folder}'"
+    )
+    lake.java.sql("INSERT INTO spark_catalog.default.old VALUES (1, 1), (2, 2), (3, null)")
+    name = lake.new_name()
+    there = f"{SQL}.{name}"
+    counted_there = lake.java.sql(f"CALL {SQL}.system.snapshot('spark_catalog.default.old', '{there}')")
+    theirs = lake.sql_catalog.load_table(name)
+    properties = {"format-version": str(version)}
+    ours = lake.sql_catalog.snapshot(str(folder), lake.new_name(), properties=properties, schema="id bigint, p int")
+    assert counted_there["imported_files_count"][0].as_py() == len(list(ours.scan().plan_files()))
+    assert lake.same(ours) == lake.same(theirs)
+    for key in ("gc.enabled", "snapshot"):
+        assert ours.properties[key] == theirs.properties[key]
+
+    def entries(table: Table) -> list[tuple[str, int, object]]:
+        files = (task.file for task in table.scan().plan_files())
+        return sorted((identity(file.file_path), file.record_count, file.partition) for file in files)
+
+    assert entries(ours) == entries(theirs)
+    mappings = [json.loads(table.properties["schema.name-mapping.default"]) for table in (ours, theirs)]
+    assert mappings[0] == mappings[1]

@@ -400,11 +400,7 @@ def test_procedures(run: Page, tmp_path: Path) -> None:
     assert row["total_records_count"] == 5
 
 
-NOT_THERE = (
-    "rewrite_position_delete_files",
-    "snapshot",
-    "migrate",
-)
+NOT_THERE = ("rewrite_position_delete_files",)
 
 
 @pytest.mark.parametrize("name", NOT_THERE)

@@ -1,4 +1,4 @@
-"""`CALL catalog.system.procedure(...)`: the arguments become Python values, the rows a frame, and tables of Spark's own catalog sources."""
+"""`CALL catalog.system.procedure(...)`: the arguments become Python values, the rows a frame."""
 
 import datetime as dt
 from typing import Any
@@ -7,15 +7,12 @@ from py4j.java_gateway import JavaObject
 from pyspark.sql import functions
 from pyspark.sql.types import DataType, IntegerType, LongType, StringType, TimestampNTZType, TimestampType
 
-from icefloe.errors import InvalidInputError, NoSuchTableError
-from icefloe.formats.file_formats import DATA_FORMATS
-from icefloe.partitioning import HIVE_NULL
+from icefloe.errors import InvalidInputError
 from icefloe.spark.sql.context import SqlContext, Statement, constant, plan_of
-from icefloe.spark.sql.names import Parts
-from icefloe.spark.sql.nodes import class_of, items, mapping, option, parts
-from icefloe.sql.calling import ForeignPartition, ForeignTable, Parameter, ParameterType
+from icefloe.spark.sql.nodes import class_of, items, parts
+from icefloe.spark.sql.sparks_tables import SparksTables
+from icefloe.sql.calling import Parameter, ParameterType
 from icefloe.sql.procedures import NAMESPACE, PROCEDURES, call
-from icefloe.storage import absolute_location
 
 _CAST_TEXTS: dict[ParameterType, DataType] = {
     ParameterType.TIMESTAMP: TimestampType(),
@@ -52,9 +49,7 @@ def _call(node: JavaObject, context: SqlContext) -> JavaObject | None:
         else:
             positional.append(value_of(expression, context, known[index] if index < len(known) else None))
     current = home[1] if home is not None and context.names.catalogs[home[0]] is catalog else ()
-    rows = call(
-        catalog, procedure, positional, named, current, lambda source: _sparks_table(source, context), context.spark
-    )
+    rows = call(catalog, procedure, positional, named, current, SparksTables(context), context.spark)
     return plan_of(context.spark.createDataFrame(rows))
 
 
@@ -72,41 +67,3 @@ def value_of(expression: JavaObject, context: SqlContext, parameter: Parameter |
         micros = constant(functions.unix_micros(column.cast("timestamp")), context.spark)
         return None if micros is None else _EPOCH + dt.timedelta(microseconds=micros)
     return constant(column, context.spark)
-
-
-def _sparks_table(name: Parts, context: SqlContext) -> ForeignTable:
-    """A table of files in Spark's own catalog, with the partitions that the catalog lists."""
-    names = name[1:] if len(name) == 3 and name[0] == "spark_catalog" else name
-    shown = ".".join(name)
-    if context.source(name) is not None:
-        raise InvalidInputError(f"{shown} is a table of Iceberg; add_files takes files of others: read it and insert")
-    if len(names) > 2:
-        raise NoSuchTableError(f"no table {shown} in Spark's own catalog")
-    catalog = context.state.catalog()
-    database = names[0] if len(names) == 2 else catalog.getCurrentDatabase()
-    identifier = context.catalyst.TableIdentifier(names[-1], context.gateway.jvm.scala.Option.apply(database))
-    if not catalog.tableExists(identifier):
-        raise NoSuchTableError(f"no table {shown} in Spark's own catalog")
-    metadata = catalog.getTableMetadata(identifier)
-    serde, provider = (option(value) for value in (metadata.storage().serde(), metadata.provider()))
-    description = f"{serde} {provider}".lower()
-    file_format = next((name for name in DATA_FORMATS if name in description), None)
-    if file_format is None:
-        raise InvalidInputError(f"{shown} is {provider or 'a view'}; files can be added of {', '.join(DATA_FORMATS)}")
-    columns = tuple(items(metadata.partitionColumnNames()))
-    partitions = None
-    if columns and metadata.tracksPartitionsInCatalog():
-        listed = items(catalog.listPartitions(identifier, context.gateway.none()))
-        partitions = tuple(_partition(partition, columns, context) for partition in listed)
-    return ForeignTable(absolute_location(_folder(metadata.location())), file_format, columns, partitions)
-
-
-def _partition(partition: JavaObject, columns: Parts, context: SqlContext) -> ForeignPartition:
-    values = mapping(context.gateway, partition.spec())
-    texts = {column: HIVE_NULL if values[column] is None else str(values[column]) for column in columns}
-    return ForeignPartition(absolute_location(_folder(partition.location())), texts)
-
-
-def _folder(uri: JavaObject) -> str:
-    """A location from Spark as our storage writes it: local paths are decoded from their URIs."""
-    return str(uri.getPath() if uri.getScheme() in (None, "file") else uri.toString())
