@@ -7,7 +7,9 @@ retry would see our own file and take it for another's.
 
 import itertools
 import os
+import random
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -42,6 +44,15 @@ _DELETE_BATCH = 1000
 _DELETE_THREADS = 16
 _UPLOADS_AT_ONCE = 6
 _LONGEST_PROBLEM = 500
+_SIGNS_OF_TOO_FAST = (
+    "SlowDown",
+    "TooManyRequests",
+    "ServiceUnavailable",
+    "RequestLimitExceeded",
+    "reduce your request rate",
+)
+_WAITS_WHEN_TOO_FAST = (0.2, 0.8, 3.2)
+"""Seconds between attempts to delete many files that the store refused as too many."""
 _SIGNS_OF_NO_IDENTITY = ("/latest/api/token", "169.254.", "metadata.google", "redirect", "credential")
 _OBSTORE_ERRORS = (refused.BaseError, OSError, ValueError)
 
@@ -226,13 +237,23 @@ class ObjectFiles(Files):
     def _deleted_together(self, batch: Sequence[Location]) -> bool:
         try:
             targets = [self._resolve(location) for location in batch]
-            stores = {id(store): store for store, _ in targets}
-            if len(stores) > 1 or len(batch) == 1:
-                return False
-            obstore.delete(targets[0][0], [key for _, key in targets])
-        except (*_OBSTORE_ERRORS, IcefloeError):
+        except IcefloeError:
             return False
-        return True
+        stores = {id(store): store for store, _ in targets}
+        if len(stores) > 1 or len(batch) == 1:
+            return False
+        keys = [key for _, key in targets]
+        for wait in (*_WAITS_WHEN_TOO_FAST, None):
+            try:
+                obstore.delete(targets[0][0], keys)
+            except _OBSTORE_ERRORS as error:
+                # A store that answers for each key by itself cannot be told by its client that we are too fast.
+                if wait is None or not any(sign in str(error) for sign in _SIGNS_OF_TOO_FAST):
+                    return False
+                time.sleep(wait * (0.5 + random.random()))
+            else:
+                return True
+        return False
 
     def _delete_one(self, location: Location) -> DeleteFailure | None:
         try:

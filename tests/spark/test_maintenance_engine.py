@@ -1,8 +1,15 @@
 """Steps of maintenance as jobs of Spark."""
 
+import datetime as dt
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
 from pyspark.sql import SparkSession
 
+from icefloe import load_catalog
 from icefloe.maintenance import engine_of
+from icefloe.sql.procedures import call
 
 
 def test_items_are_mapped_by_tasks(spark: SparkSession) -> None:
@@ -10,3 +17,38 @@ def test_items_are_mapped_by_tasks(spark: SparkSession) -> None:
     for engine in (spark, "spark"):
         assert sorted(engine_of(engine).map(int, items)) == list(range(200))
     assert list(engine_of(spark).map(int, [])) == []
+
+
+def test_files_are_looked_for_and_deleted_by_tasks(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Few files would be deleted here.
+    monkeypatch.setattr("icefloe.maintenance.deleting._FEW", 0)
+    catalog = load_catalog(
+        "lake", type="sql", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path / "files")
+    )
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", "id BIGINT, p BIGINT", partition_spec=["p"])
+    for number in range(3):
+        table.overwrite(pa.table({"id": [number, 9], "p": [number, 7]}))
+    future = dt.datetime(2100, 1, 1, tzinfo=dt.UTC)
+    done = table.maintenance.expire_snapshots(older_than=future, engine=spark)
+    assert (done.deleted_data_files_count, done.deleted_manifest_lists_count, done.failed) == (
+        4,
+        len(done.snapshot_ids),
+        (),
+    )
+    orphans = [f"{table.location()}/data/p={number}/x.parquet" for number in range(3)]
+    for orphan in orphans:
+        table.storage.write(orphan, b"xyz")
+    shown = table.maintenance.remove_orphan_files(future, force=True, engine=spark, dry_run=True)
+    assert sorted(shown.orphan_file_location.to_pylist()) == orphans
+    rows = [(orphans[0], dt.datetime(2020, 1, 1))]
+    spark.createDataFrame(rows, "file_path STRING, last_modified TIMESTAMP").createOrReplaceTempView("listed_files")
+    arguments = {"table": "db.t", "file_list_view": "listed_files"}
+    assert call(catalog, "remove_orphan_files", [], arguments, engine=spark).to_pylist() == [
+        {"orphan_file_location": orphans[0]}
+    ]
+    assert table.maintenance.remove_orphan_files(future, force=True, engine=spark).count == 2
+    assert not any(map(table.storage.exists, orphans))
+    assert table.verify(level="data").ok

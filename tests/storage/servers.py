@@ -1,6 +1,7 @@
 """Real servers on the loopback for tests: an S3 store that logs its requests, and one that refuses and tells all."""
 
 import logging
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -37,6 +38,7 @@ class S3Server:
         self.requests: list[tuple[str, str, str]] = []
         self.ignores_conditions = False
         self.answers_to_lose = 0
+        self.deletes_to_slow_down = 0
 
     def _serve(self, environ: dict[str, Any], start_response: Any) -> list[bytes]:
         with self._lock:
@@ -45,6 +47,9 @@ class S3Server:
             )
             if self.ignores_conditions:
                 environ.pop("HTTP_IF_NONE_MATCH", None)
+            if self.deletes_to_slow_down and environ["REQUEST_METHOD"] == "POST":
+                self.deletes_to_slow_down -= 1
+                return _slow_down(environ, start_response)
             if self.answers_to_lose:
                 self.answers_to_lose -= 1
                 list(self._app(environ, lambda *_: None))
@@ -91,6 +96,18 @@ class S3Server:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+
+
+def _slow_down(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+    """The answer of S3 that a deletion of many went well, but for each of them."""
+    body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)).decode()
+    errors = "".join(
+        f"<Error><Key>{key}</Key><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
+        for key in re.findall("<Key>([^<]*)</Key>", body)
+    )
+    answer = f'<?xml version="1.0" encoding="UTF-8"?><DeleteResult>{errors}</DeleteResult>'.encode()
+    start_response("200 OK", [("Content-Type", "application/xml"), ("Content-Length", str(len(answer)))])
+    return [answer]
 
 
 class _Blabber(BaseHTTPRequestHandler):

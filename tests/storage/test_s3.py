@@ -83,6 +83,22 @@ def test_many_files_are_deleted_in_one_request(s3_server: S3Server) -> None:
     assert list(storage.list_prefix(f"s3://{bucket}")) == []
 
 
+def test_many_files_that_were_too_many_are_deleted_a_little_later(
+    s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("icefloe.storage.objects._WAITS_WHEN_TOO_FAST", (0.01, 0.01))
+    storage, bucket = s3_server.storage(), s3_server.new_bucket()
+    locations = [f"s3://{bucket}/{number}" for number in range(20)]
+    for slow_downs in (1, 2):
+        for location in locations:
+            storage.write(location, b"")
+        s3_server.requests.clear()
+        s3_server.deletes_to_slow_down = slow_downs
+        assert storage.delete(locations) == []
+        assert [method for method, _, _ in s3_server.requests] == ["POST"] * (slow_downs + 1)
+    assert list(storage.list_prefix(f"s3://{bucket}")) == []
+
+
 def test_failures_of_a_deletion_are_told_one_by_one(s3_server: S3Server) -> None:
     storage, bucket = s3_server.storage(), s3_server.new_bucket()
     good, folder, nowhere = f"s3://{bucket}/good", f"s3://{bucket}/folder/", f"s3://{bucket}/a/../b"
