@@ -15,12 +15,9 @@ from icefloe.maintenance.ownership import delete_quietly
 from icefloe.maintenance.rewrite_job import RewriteGroup, RewriteJob
 from icefloe.maintenance.rewrite_options import STARTING_NUMBER
 from icefloe.maintenance.rewrite_result import GroupOutcome, GroupResult
+from icefloe.maintenance.rewrite_traces import GROUP, RUN, Trace
 from icefloe.manifests import DataFile
 from icefloe.metadata import TableMetadata, summary as totals
-
-RUN = "icefloe.maintenance-run"
-GROUP = "icefloe.maintenance-group"
-"""What the summary of a snapshot says of the run that made it: its name, and the numbers of its groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +60,7 @@ class Commits:
     table: MaintainedTable
     plan: RewriteJob
     written_for: TableMetadata
-    run: str
+    trace: Trace
     results: list[GroupResult] = field(default_factory=list)
     snapshot_ids: list[int] = field(default_factory=list)
     removed_deletes: int = 0
@@ -104,6 +101,7 @@ class Commits:
     def _try(self, groups: Sequence[WrittenGroup]) -> Exception | None:
         changes = [SnapshotChange(*change) for change in self._changes(groups)]
         try:
+            self.trace.check()
             with self.table.transaction() as transaction:
                 for change in changes:
                     transaction.add(change)
@@ -121,7 +119,7 @@ class Commits:
     def _changes(self, groups: Sequence[WrittenGroup]) -> Iterator[tuple[RewriteFiles, Target]]:
         for members in _by_specs(groups, self.written_for, self.plan.snapshot_id):
             numbers = ",".join(str(written.group.number) for written in members)
-            properties: Mapping[str, str] = {**self.plan.snapshot_properties, RUN: self.run, GROUP: numbers}
+            properties: Mapping[str, str] = {**self.plan.snapshot_properties, RUN: self.trace.run, GROUP: numbers}
             yield (
                 RewriteFiles(
                     self.written_for,

@@ -14,7 +14,7 @@ from icefloe.maintenance.dangling_deletes import remove_dangling_deletes
 from icefloe.maintenance.engines import MaintenanceEngine
 from icefloe.maintenance.group_rewrite import GroupRewrite
 from icefloe.maintenance.ownership import delete_quietly
-from icefloe.maintenance.rewrite_commits import RUN, Commits, WrittenGroup
+from icefloe.maintenance.rewrite_commits import Commits, WrittenGroup
 from icefloe.maintenance.rewrite_job import RewriteGroup, RewriteJob
 from icefloe.maintenance.rewrite_options import (
     CONCURRENT_GROUPS,
@@ -24,16 +24,19 @@ from icefloe.maintenance.rewrite_options import (
     REMOVE_DANGLING,
 )
 from icefloe.maintenance.rewrite_result import GroupOutcome, GroupResult, RewriteResult
+from icefloe.maintenance.rewrite_traces import RUN, Trace, sweep_killed_runs, traced
 from icefloe.metadata import TableMetadata
 from icefloe.planning import FileScanTask, TableScan
 from icefloe.verification import Listener, Stage, listener_or_bar
 
 
 def run_rewrite(plan: RewriteJob, engine: MaintenanceEngine, progress: Listener | None = None) -> RewriteResult:
-    """Rewrite the groups of a plan and commit them."""
+    """Rewrite the groups of a plan and commit them; what killed runs have left is deleted first."""
+    sweep_killed_runs(plan.table)
     if not plan.groups:
         return RewriteResult()
-    return _Run(plan, engine, progress).result()
+    with traced(plan.table, str(uuid.uuid4())) as trace:
+        return _Run(plan, engine, progress, trace).result()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +49,16 @@ class _Failed:
 
 
 class _Run:
-    def __init__(self, plan: RewriteJob, engine: MaintenanceEngine, progress: Listener | None) -> None:
+    def __init__(self, plan: RewriteJob, engine: MaintenanceEngine, progress: Listener | None, trace: Trace) -> None:
         self._plan = plan
         self._engine = engine
         self._metadata = plan.table.metadata
-        self._run = str(uuid.uuid4())
+        self._run = trace.run
         self._started = time.monotonic()
         self._is_partial = PARTIAL_PROGRESS.of(plan.options)
         self._at_once = min(CONCURRENT_GROUPS.of(plan.options), len(plan.groups))
         self._stage = Stage("rewrite", len(plan.groups), listener_or_bar(progress))
-        self._commits = Commits(plan.table, plan, self._metadata, self._run)
+        self._commits = Commits(plan.table, plan, self._metadata, trace)
         self._strategy = plan.arrangement(self._metadata)
         self._tasks = tasks_of(plan, self._metadata)
 

@@ -1,5 +1,6 @@
 """Rewrites of data files: which files, in which groups, to how many files, and what is said of each group."""
 
+import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,8 +19,8 @@ from icefloe.errors import (
     ValidationError,
 )
 from icefloe.maintenance import GroupOutcome, GroupRewrite, RewritePlan, RewrittenGroup, Threads
-from icefloe.maintenance.rewrite_commits import GROUP, RUN
 from icefloe.maintenance.rewrite_data_files import run_rewrite
+from icefloe.maintenance.rewrite_traces import GROUP, RUN
 from icefloe.maintenance.strategies import split_terms
 from icefloe.schema import types
 from icefloe.verification import Progress, silent
@@ -462,6 +463,52 @@ def test_equality_deletes_that_come_while_rows_move_to_another_spec_are_a_confli
             plan, Between(happen=lambda work: delete_equal(other, {"k": [0]}, of=file) if is_part(work, "a") else None)
         )
     assert keys(table.refresh()) == [1, 2, 10, 11, 12, 20, 21, 22]
+    check(table)
+
+
+class KilledError(BaseException):
+    """Ends a run as a kill would: nothing is cleaned up."""
+
+
+def kill(work: GroupRewrite) -> None:
+    if is_part(work, "b"):
+        raise KilledError
+
+
+def test_what_a_killed_run_leaves_goes_with_a_later_one(tmp_path: Path) -> None:
+    table = filled(tmp_path)
+    before = stored_data(table)
+    plan = table.maintenance.rewrite_data_files(dry_run=True, options=PARTIAL)
+    with pytest.raises(KilledError):
+        run_rewrite(plan, Between(happen=kill))
+    left = stored_data(table) - before - {task.file.file_path for task in table.refresh().scan().plan_files()}
+    assert len(left) == 1
+    (trace,) = table.storage.list_prefix(f"{table.location()}/metadata/rewriting")
+    assert table.maintenance.rewrite_data_files().run is None
+    assert left <= stored_data(table), "the run may still be alive"
+    old = re.sub(rb'"written-ms": \d+', b'"written-ms": 1', table.storage.read(trace.location))
+    table.storage.write(trace.location, old)
+    table.set_properties({"gc.enabled": "false"})
+    table.maintenance.rewrite_data_files()
+    assert left <= stored_data(table)
+    table.set_properties({"gc.enabled": "true"})
+    table.maintenance.rewrite_data_files()
+    assert not left & stored_data(table)
+    assert not list(table.storage.list_prefix(f"{table.location()}/metadata/rewriting"))
+    assert keys(table.refresh()) == [0, 1, 2, 10, 11, 12, 20, 21, 22]
+    check(table)
+
+
+def test_a_run_that_was_taken_for_dead_commits_nothing(tmp_path: Path) -> None:
+    table = filled(tmp_path)
+    plan = table.maintenance.rewrite_data_files(dry_run=True, options=ALL)
+
+    def sweep(_: GroupRewrite) -> None:
+        traces = [info.location for info in table.storage.list_prefix(f"{table.location()}/metadata/rewriting")]
+        table.storage.delete(traces)
+
+    with pytest.raises(StateError, match="another run may have deleted the new files"):
+        run_rewrite(plan, Between(happen=sweep))
     check(table)
 
 
