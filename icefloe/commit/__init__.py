@@ -29,6 +29,7 @@ from icefloe.commit.matching import FilterInput, RowFilter
 from icefloe.commit.named_files import NamedDeletes, NamedInput
 from icefloe.commit.overwrite import Overwrite
 from icefloe.commit.parent import Parent
+from icefloe.commit.partitions import PartitionSet
 from icefloe.commit.producer import WAP_BRANCH, SnapshotChange, SnapshotOperation, Target, target_of
 from icefloe.commit.refs import CreateBranch, Retention
 from icefloe.commit.replace_deletes import DeleteSwap, ReplaceDeletes

@@ -1,9 +1,11 @@
 """In how many commits delete files are rewritten, and what becomes of files that no commit needed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from icefloe.commit import DeleteReplacement
+from icefloe.errors import ValidationError
+from icefloe.maintenance.expire_snapshots import MaintainedTable
 from icefloe.maintenance.options import Options
 from icefloe.maintenance.ownership import delete_quietly
 from icefloe.maintenance.rewrite_options import MAX_COMMITS, PARTIAL_PROGRESS
@@ -11,6 +13,7 @@ from icefloe.manifests import DataFile
 from icefloe.storage import Storage
 
 Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 def in_commits(items: Sequence[Item], options: Options) -> list[Sequence[Item]]:
@@ -26,3 +29,14 @@ def discard_unused(storage: Storage, written: Iterable[DataFile], replacement: D
     newer deletes."""
     used = {file.file_path for file in replacement.done.added}
     delete_quietly(storage, {file.file_path for file in written} - used, "not needed by what was committed")
+
+
+def again_if_upgraded(table: MaintainedTable, run: Callable[[], Result]) -> Result:
+    """What `run` returns; it plans anew if the table was upgraded meanwhile, and takes other kinds of delete files then."""
+    version = table.metadata.format_version
+    try:
+        return run()
+    except ValidationError:
+        if table.refresh().metadata.format_version == version:
+            raise
+        return run()

@@ -10,7 +10,7 @@ from icefloe.maintenance.dangling_deletes import (
     plan_dangling_deletes,
     remove_dangling_deletes,
 )
-from icefloe.maintenance.delete_options import CONVERSION
+from icefloe.maintenance.delete_options import CONVERSION, POSITION_DELETES
 from icefloe.maintenance.engines import engine_of
 from icefloe.maintenance.equality_deletes import (
     ConversionPlan,
@@ -20,6 +20,12 @@ from icefloe.maintenance.equality_deletes import (
 )
 from icefloe.maintenance.expire_snapshots import MaintainedTable
 from icefloe.maintenance.options import OptionValue, options_of
+from icefloe.maintenance.position_deletes import (
+    PositionDeletesPlan,
+    RewrittenPositionDeletes,
+    plan_position_deletes,
+    rewrite_position_delete_files,
+)
 from icefloe.progress import Listener, listener_or_bar
 
 
@@ -28,6 +34,70 @@ class DeleteMaintenance:
 
     def __init__(self, table: MaintainedTable) -> None:
         self._table = table
+
+    @overload
+    def rewrite_position_delete_files(
+        self,
+        options: Mapping[str, OptionValue] | None = None,
+        where: str | Expression | None = None,
+        *,
+        branch: str | None = None,
+        engine: object | None = None,
+        dry_run: Literal[False] = False,
+        progress: Listener | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+        **keywords: OptionValue | None,
+    ) -> RewrittenPositionDeletes: ...
+
+    @overload
+    def rewrite_position_delete_files(
+        self,
+        options: Mapping[str, OptionValue] | None = None,
+        where: str | Expression | None = None,
+        *,
+        branch: str | None = None,
+        engine: object | None = None,
+        dry_run: Literal[True],
+        progress: Listener | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+        **keywords: OptionValue | None,
+    ) -> PositionDeletesPlan: ...
+
+    def rewrite_position_delete_files(
+        self,
+        options: Mapping[str, OptionValue] | None = None,
+        where: str | Expression | None = None,
+        *,
+        branch: str | None = None,
+        engine: object | None = None,
+        dry_run: bool = False,
+        progress: Listener | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+        **keywords: OptionValue | None,
+    ) -> RewrittenPositionDeletes | PositionDeletesPlan:
+        """Write position deletes anew: fewer files, vectors in place of files, Puffin files without dead vectors.
+
+        Args:
+            options: options by Java's names, such as `min-input-files`; see docs/maintenance.md.
+            where: a condition; only deletes of partitions that may hold rows of it are rewritten.
+            branch: the branch to work on, `main` by default.
+            engine: what reads and writes: None is this process, or a Spark session.
+            dry_run: return a plan, and change nothing.
+            progress: called for each step.
+            snapshot_properties: what the summaries of the new snapshots say besides.
+            **keywords: options with `_` in place of `-` and `.`.
+        """
+        known = options_of("rewrite_position_delete_files", POSITION_DELETES, options, keywords)
+        work = plan_position_deletes if dry_run else rewrite_position_delete_files
+        return work(
+            self._table,
+            engine_of(engine),
+            known,
+            where,
+            branch=branch,
+            progress=listener_or_bar(progress),
+            snapshot_properties=snapshot_properties,
+        )
 
     @overload
     def convert_equality_deletes(

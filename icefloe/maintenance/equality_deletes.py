@@ -21,10 +21,9 @@ from icefloe.commit import (
     nothing_unneeded,
     target_of,
 )
-from icefloe.errors import ValidationError
 from icefloe.expressions import Expression
 from icefloe.maintenance import delete_options as opt
-from icefloe.maintenance.delete_commits import discard_unused, in_commits
+from icefloe.maintenance.delete_commits import again_if_upgraded, discard_unused, in_commits
 from icefloe.maintenance.delete_writing import check_writable
 from icefloe.maintenance.engines import MaintenanceEngine, in_rounds
 from icefloe.maintenance.equality_matching import MatchedGroup, MatchKeys
@@ -112,20 +111,12 @@ def convert_equality_deletes(
     snapshot_properties: Mapping[str, str] | None = None,
 ) -> ConvertedDeletes:
     """Convert equality deletes of a branch; planned anew if the table is upgraded meanwhile, and takes other files then."""
-    version = table.metadata.format_version
-
-    def run() -> ConvertedDeletes:
-        plan = plan_equality_conversion(
+    return again_if_upgraded(
+        table,
+        lambda: plan_equality_conversion(
             table, engine, where, options, branch=branch, progress=progress, snapshot_properties=snapshot_properties
-        )
-        return plan.run()
-
-    try:
-        return run()
-    except ValidationError:
-        if table.refresh().metadata.format_version == version:
-            raise
-        return run()
+        ).run(),
+    )
 
 
 class _Coverage:

@@ -1,10 +1,10 @@
-"""The procedures about delete files; Java Iceberg has the first of them only as a step of `rewrite_data_files`."""
+"""The procedures about delete files; of these Java Iceberg has `rewrite_position_delete_files` alone."""
 
 from dataclasses import astuple
 
 import pyarrow as pa
 
-from icefloe.sql.calling import Call, Parameter, ParameterType as Type, Rows, integers, procedure
+from icefloe.sql.calling import Call, Parameter, ParameterType as Type, Rows, integers, longs, procedure
 
 
 @procedure(
@@ -30,3 +30,20 @@ def _remove_dangling_deletes(call: Call) -> Rows:
 def _convert_equality_deletes(call: Call) -> Rows:
     done = call.table().maintenance.convert_equality_deletes(call.get("where"), call.get("options"), engine=call.engine)
     return [astuple(done)[:5]]
+
+
+@procedure(
+    pa.schema(
+        [
+            *integers("rewritten_delete_files_count", "added_delete_files_count"),
+            *longs("rewritten_bytes_count", "added_bytes_count"),
+        ]
+    ),
+    Parameter("options", Type.MAP),
+    Parameter("where", Type.STRING),
+)
+def _rewrite_position_delete_files(call: Call) -> Rows:
+    done = call.table().maintenance.rewrite_position_delete_files(
+        call.get("options"), call.get("where"), engine=call.engine
+    )
+    return [astuple(done)[:4]]

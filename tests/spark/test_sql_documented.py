@@ -12,7 +12,6 @@ from icefloe.spark.session import Session
 from icefloe.table import Table
 
 SETTINGS = "spark.sql.sources.partitionOverwriteMode", "spark.wap.branch"
-DOCS = Path(__file__).parents[2] / "docs" / "sql.md"
 
 
 @pytest.fixture(scope="module")
@@ -398,13 +397,3 @@ def test_procedures(run: Page, tmp_path: Path) -> None:
     place = run.table("calls").metadata_location
     (row,) = run.ice.spark.sql(f"{call}.register_table(table => 'zoo.again', metadata_file => '{place}')").collect()
     assert row["total_records_count"] == 5
-
-
-NOT_THERE = ("rewrite_position_delete_files",)
-
-
-@pytest.mark.parametrize("name", NOT_THERE)
-def test_exceptions_are_told_and_listed(ice: Session, name: str) -> None:
-    with pytest.raises(IcefloeError, match=f"no procedure '{name}'"):
-        ice.spark.sql(f"CALL shelf.system.{name}(table => 'zoo.any')")
-    assert f"`{name}`" in DOCS.read_text()
