@@ -108,7 +108,8 @@ PROCEDURES: dict[str, Procedure] = {
     "compute table stats": Procedure(lambda table: table.maintenance.compute_table_stats()),
     "compute partition stats": Procedure(lambda table: table.maintenance.compute_partition_stats()),
     "expire snapshots": Procedure(lambda table: table.maintenance.expire_snapshots(older_than=FUTURE, retain_last=1)),
-    "remove orphan files": Procedure(lambda table: table.maintenance.remove_orphan_files(FUTURE, force=True)),
+    # As it is meant: by force, with an age of zero, it would delete what others are writing.
+    "remove orphan files": Procedure(lambda table: table.maintenance.remove_orphan_files()),
 }
 
 
