@@ -27,11 +27,13 @@ from icefloe.commit.expire import CleanMetadata, DropSnapshots, Expire, check_co
 from icefloe.commit.manifest_groups import ManifestChoice, ManifestGroup, groups_to_rewrite
 from icefloe.commit.matching import FilterInput, RowFilter
 from icefloe.commit.named_files import NamedDeletes, NamedInput
+from icefloe.commit.new_manifests import concat_entries
 from icefloe.commit.overwrite import Overwrite
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import PartitionSet
 from icefloe.commit.producer import WAP_BRANCH, SnapshotChange, SnapshotOperation, Target, target_of
 from icefloe.commit.refs import CreateBranch, Retention
+from icefloe.commit.repair_entries import Fix, Fixed, RepairEntries
 from icefloe.commit.replace_deletes import DeleteSwap, ReplaceDeletes
 from icefloe.commit.replace_partitions import ReplacePartitions
 from icefloe.commit.report import CommitCounts, CommitReport

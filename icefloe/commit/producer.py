@@ -33,6 +33,8 @@ class Delta:
     added: Sequence[mf.ManifestColumns] = ()
     entries_processed: int | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+    totals_before: Mapping[str, str] | None = None
+    """The totals of the parent's files, if they were counted because its summary is wrong."""
 
 
 class SnapshotOperation(Protocol):
@@ -162,7 +164,7 @@ def make_snapshot(parent: Parent, delta: Delta, target: Target) -> md.Snapshot:
         summary=totals.summarize(
             delta.operation,
             _counts(parent, delta, listed.manifests),
-            _previous_summary(parent.snapshot),
+            _previous_summary(parent.snapshot) if delta.totals_before is None else delta.totals_before,
             {**target.properties, **delta.properties},
             props.PARTITION_SUMMARY_LIMIT.of(metadata.properties),
         ),
@@ -181,8 +183,8 @@ def _counts(parent: Parent, delta: Delta, manifests: Sequence[mf.ManifestFile]) 
     limit = props.PARTITION_SUMMARY_LIMIT.of(parent.metadata.properties)
     created = sum(each.added_snapshot_id == parent.snapshot_id for each in manifests)
     return totals.ChangeCounts(
-        added=sum(map(_count_files, added), totals.FileCounts()),
-        removed=sum(map(_count_files, removed), totals.FileCounts()),
+        added=sum(map(count_files, added), totals.FileCounts()),
+        removed=sum(map(count_files, removed), totals.FileCounts()),
         changed_partition_count=changed,
         partitions=_by_partition(added, removed, parent.metadata) if 0 < changed <= limit else {},
         manifests_created=created,
@@ -198,7 +200,7 @@ def _previous_summary(parent: md.Snapshot | None) -> Mapping[str, str] | None:
     return {} if parent.summary is None else parent.summary.properties
 
 
-def _count_files(columns: mf.ManifestColumns) -> totals.FileCounts:
+def count_files(columns: mf.ManifestColumns) -> totals.FileCounts:
     """What these files are, all together. The size of a deletion vector is its own, not that of the file it is in."""
     content = columns.column("content").to_numpy(zero_copy_only=False)
     rows = columns.column("record_count").to_numpy(zero_copy_only=False)
@@ -229,7 +231,7 @@ def _by_partition(
         for columns in groups:
             for path, members in _split(columns, metadata):
                 before = counts.get(path, totals.PartitionCounts())
-                counts[path] = replace(before, **{side: getattr(before, side) + _count_files(members)})
+                counts[path] = replace(before, **{side: getattr(before, side) + count_files(members)})
     return counts
 
 

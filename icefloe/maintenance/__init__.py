@@ -10,6 +10,8 @@ from icefloe.maintenance.ownership import Ownership, delete_own, delete_quietly
 from icefloe.maintenance.policy import MaintenancePolicy, Step
 from icefloe.maintenance.reachable import ReachableFiles, reachable_files
 from icefloe.maintenance.reachable_deletes import DeletedReachableFiles, delete_contents, reachable_contents
+from icefloe.maintenance.repair import RepairPlan, RepairReport
+from icefloe.maintenance.repair_plan import RepairKind
 from icefloe.maintenance.rewrite_job import RewriteGroup
 from icefloe.maintenance.rewrite_plan import RewritePlan
 from icefloe.maintenance.rewrite_result import GroupOutcome, GroupResult, RewriteResult

@@ -42,6 +42,7 @@ from icefloe.maintenance.orphan_listing import FileList
 from icefloe.maintenance.orphan_refusals import DAY_MS, check_age
 from icefloe.maintenance.partition_statistics import ComputedPartitionStats, compute_partition_stats
 from icefloe.maintenance.policy import MaintenancePolicy
+from icefloe.maintenance.repair import RepairPlan, plan_repair
 from icefloe.maintenance.rewrite_plan import RewritePlan, plan_rewrite
 from icefloe.maintenance.rewrite_result import RewriteResult
 from icefloe.maintenance.table_path import PathRequest, RewrittenTablePath, rewrite_table_path
@@ -49,6 +50,7 @@ from icefloe.maintenance.table_statistics import ComputedTableStats, compute_tab
 from icefloe.manifests import ManifestFile
 from icefloe.planning import milliseconds
 from icefloe.progress import Listener, listener_or_bar
+from icefloe.verification import Level
 
 
 class Maintenance(DeleteMaintenance):
@@ -110,6 +112,21 @@ class Maintenance(DeleteMaintenance):
         """
         plan = plan_maintenance(self._table, policy, budget)
         return plan if dry_run else plan.run(engine, progress)
+
+    def repair(
+        self, branch: str | None = None, *, level: Level | str = Level.DATA, progress: Listener | None = None
+    ) -> RepairPlan:
+        """Look for what is wrong with a branch, and return a plan of what can be done about it; nothing is changed yet.
+
+        Args:
+            branch: the branch to repair, `main` by default.
+            level: how deep to look, as in `table.verify`.
+            progress: called for each step of the check.
+
+        `plan.apply(accept=[...])` repairs. What changes rows, such as `"missing-data-files"`, is done only if it is accepted
+        by name; a tag keeps the head as it was, and no file is deleted.
+        """
+        return plan_repair(self._table, branch, level, progress)
 
     @overload
     def rewrite_manifests(

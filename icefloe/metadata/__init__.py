@@ -13,7 +13,7 @@ from icefloe.metadata.creation import new_table_metadata
 from icefloe.metadata.files import MetadataCompression, metadata_file_name, next_metadata_version, versioned_file_name
 from icefloe.metadata.limits import DEFAULT_LIMITS, Limits
 from icefloe.metadata.locations import is_absolute, relativize, resolve_location, strip_trailing_slash
-from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRef, SnapshotRefType, branch
+from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRef, SnapshotRefType, branch, tag
 from icefloe.metadata.retention import expired_refs, expired_snapshots, retention_defaults, unreferenced_snapshots
 from icefloe.metadata.snapshot import Operation, Snapshot, SnapshotLogEntry
 from icefloe.metadata.table import BlobMetadata, PartitionStatisticsFile, StatisticsFile, TableMetadata
