@@ -241,7 +241,7 @@ def some_cases() -> Iterator[tuple[tuple[str, int], str, str]]:
 
 @pytest.mark.parametrize(
     ("world", "name", "family"),
-    some_cases(),
+    list(some_cases()),
     indirect=["world"],
     ids=lambda each: each if isinstance(each, str) else f"{each[0]}-v{each[1]}",
 )
