@@ -1,7 +1,7 @@
 """Between which versions of a table a copy is made, and what of it the copy has already."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -83,14 +83,16 @@ class Known:
         """What can be read of the start; nothing without one."""
         if start is None:
             return Known()
-        manifests: dict[str, ManifestFile] = {}
+        both = [snapshot for snapshot in start.snapshots if snapshot.snapshot_id in end.snapshots_by_id]
+        manifests = manifests_of(start, both, storage)
+        content = {path for paths, _ in live_content(start, manifests.values(), storage) for path in paths}
         for snapshot in start.snapshots:
-            with _missing_if(snapshot.snapshot_id not in end.snapshots_by_id):
-                manifests |= manifests_of(start, [snapshot], storage)
-        content: set[str] = set()
-        for manifest in manifests.values():
-            with _missing_if(True):
-                content.update(path for paths, _ in live_content(start, [manifest], storage) for path in paths)
+            if snapshot.snapshot_id not in end.snapshots_by_id:
+                with suppress(LocationNotFoundError):
+                    expired = manifests_of(start, [snapshot], storage)
+                    new = [manifest for path, manifest in expired.items() if path not in manifests]
+                    content.update(path for paths, _ in live_content(start, new, storage) for path in paths)
+                    manifests |= expired
         return Known(frozenset(start.snapshots_by_id), frozenset(manifests), frozenset(content))
 
     def has_manifest(self, path: str, manifest: ManifestFile) -> bool:
@@ -109,13 +111,3 @@ class Known:
             return left
         normal = identities(pa.concat_arrays(left.chunks) if left.num_chunks else pa.array([], pa.string()))
         return left.filter(pc.invert(pc.is_in(normal, value_set=pa.array(sorted(self.content)))))
-
-
-@contextmanager
-def _missing_if(allowed: bool) -> Iterator[None]:
-    """Files that may be gone."""
-    try:
-        yield
-    except LocationNotFoundError:
-        if not allowed:
-            raise

@@ -104,8 +104,7 @@ class Relocation:
             return FilesOfManifest(manifest, paths, added_by, moved=moved)
         return FilesOfManifest(manifest, paths, added_by, tuple(_delete_files(live, added_by)))
 
-    def deletes_of(self, manifest: ManifestFile) -> tuple[DeleteFile, ...]:
-        """The live delete files of a manifest."""
+    def _deletes_of(self, manifest: ManifestFile) -> tuple[DeleteFile, ...]:
         return () if manifest.content is ManifestContent.DATA else self.files_of(manifest).deletes
 
     def moved_manifest(self, task: tuple[ManifestFile, Mapping[str, int]]) -> MovedFile:
@@ -113,12 +112,13 @@ class Relocation:
         manifest, sizes = task
         return self._moved_manifest(manifest, self.storage.read(manifest.manifest_path), sizes, keep=True)
 
-    def manifest_at_target(self, task: tuple[ManifestFile, Mapping[str, int]]) -> MovedFile:
+    def manifest_at_target(self, manifest: ManifestFile) -> MovedFile:
         """How long a manifest is that was copied earlier: as it is at the target, or as it would be written."""
-        manifest, sizes = task
         size = self._size_at_target(manifest.manifest_path)
         if size is not None:
             return MovedFile(manifest.manifest_path, size, False)
+        moved = map(self.deletes_at_target, self._deletes_of(manifest))
+        sizes = {identity(file.path): file.size for file in moved}
         return self._moved_manifest(manifest, self.storage.read(manifest.manifest_path), sizes, keep=False)
 
     def _moved_manifest(

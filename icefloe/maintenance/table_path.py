@@ -175,7 +175,7 @@ class _Copy:
         for file in moved:
             self._note(file)
         self._content(found)
-        return [*moved, *self._at_target(old)]
+        return [*moved, *self._map("manifests", self._relocation.manifest_at_target, old)]
 
     def _manifests(self) -> tuple[list[ManifestFile], list[ManifestFile]]:
         """The manifests that the start does not lead to, and of the others those that new lists name."""
@@ -209,15 +209,6 @@ class _Copy:
         if len(fresh):
             self._lines.sources.append(fresh)
             self._lines.targets.append(self._relocation.prefixes.moved_column(fresh))
-
-    def _at_target(self, old: list[ManifestFile]) -> list[MovedFile]:
-        """Manifests that an earlier copy has, with the lengths that they have there."""
-        tasks = []
-        for manifest in old:
-            deletes = {identity(file.path): file for file in self._relocation.deletes_of(manifest)}
-            moved = self._map("deletes", self._relocation.deletes_at_target, list(deletes.values()))
-            tasks.append((manifest, {identity(file.path): file.size for file in moved}))
-        return list(self._map("manifests", self._relocation.manifest_at_target, tasks))
 
     @cached_property
     def _known(self) -> Known:

@@ -3,16 +3,23 @@
 import csv
 import shutil
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from icefloe import Table, load_catalog
 from icefloe.catalog import Catalog
 from icefloe.errors import InvalidInputError, StateError
+from icefloe.formats.file_formats import DATA_FORMATS, reader_of, writer_of
+from icefloe.formats.position_deletes import POSITION_DELETE_SCHEMA, relocate_position_deletes
+from icefloe.maintenance.prefixes import Prefixes
 from icefloe.maintenance.table_path import RewrittenTablePath
 from icefloe.manifests import SnapshotManifests
+from icefloe.schema import Schema, reserved, schema_to_arrow, types
 from icefloe.verification import silent
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.maintenance.histories import History, new_table, rows_of_snapshots, steps
@@ -53,15 +60,19 @@ def source_of(table: Table) -> Path:
 
 def check_alone(copy: Table, table: Table, rows: dict[str, Counter[str]]) -> None:
     """The copy has these rows in every snapshot, and is whole, without the source."""
-    hidden = source_of(table).with_name("hidden")
-    source_of(table).rename(hidden)
-    try:
+    with out_of_reach(source_of(table)):
         assert rows_of_snapshots(copy) == rows
         report = copy.verify(level="data", progress=silent)
         assert report.ok, report
         _check_lengths(copy)
-    finally:
-        hidden.rename(source_of(table))
+
+
+@contextmanager
+def out_of_reach(folder: Path) -> Iterator[None]:
+    """Nobody finds what is in the folder meanwhile."""
+    hidden = folder.rename(folder.with_name("hidden"))
+    yield
+    hidden.rename(folder)
 
 
 def _check_lengths(copy: Table) -> None:
@@ -106,7 +117,8 @@ def test_incremental_copies_have_files_of_expired_snapshots(version: int, tmp_pa
         delete_equal(table, {"k": [201]}, of=next(table.scan("k = 201").plan_files()).file)
     table.append(new_rows(202))
     table.maintenance.expire_snapshots(older_than=FUTURE, retain_last=1)
-    second = table.maintenance.rewrite_table_path(source, target, start_version=start)
+    with out_of_reach(Path(target)) if version % 2 else nullcontext():
+        second = table.maintenance.rewrite_table_path(source, target, start_version=start)
     known = {target for _, target in lines(first, table)}
     again = known & {target for _, target in lines(second, table)}
     assert not again, "what was copied is not copied again"
@@ -128,6 +140,31 @@ def test_position_deletes_of_every_format(file_format: str, tmp_path: Path) -> N
     check_alone(copy, table, rows_of_snapshots(table))
     copy.delete("k = 3")
     assert 3 not in copy.scan().to_arrow()["k"].to_pylist()
+
+
+def test_absolute_paths_of_a_table_that_has_relative_ones_now(tmp_path: Path) -> None:
+    table = worn_table(new_catalog(tmp_path), ABSOLUTE[-1])
+    table.upgrade_format_version(ALL_VERSIONS[-1])
+    table.append(new_rows(200))
+    done = table.maintenance.rewrite_table_path(str(table.location()), str(tmp_path / "moved"))
+    copy_all(done, table)
+    check_alone(registered(done, table, tmp_path), table, rows_of_snapshots(table))
+    assert 0 < done.rewritten_manifest_file_paths_count < len(table.inspect.all_manifests())
+
+
+@pytest.mark.parametrize("file_format", DATA_FORMATS)
+def test_deleted_rows_in_position_deletes_stay(file_format: str) -> None:
+    row = reserved.deleted_row_column(types.StructType(types.NestedField(1, "id", types.LongType())))
+    schema = Schema(*POSITION_DELETE_SCHEMA.fields, row)
+    rows = {"file_path": ["/a/x", "/a/y"], "pos": [4, 2], "row": [{"id": 7}, None]}
+    written, moved = pa.BufferOutputStream(), pa.BufferOutputStream()
+    writer = writer_of(file_format)(written, schema, {}, metadata={"delete-type": "position"})
+    writer.write(pa.RecordBatch.from_pydict(rows, schema_to_arrow(schema)))
+    writer.close()
+    change = Prefixes.of("/a", "/b").moved_column
+    relocate_position_deletes(pa.BufferReader(written.getvalue()), "deletes", file_format, moved, change)
+    [batch] = reader_of(file_format)(pa.BufferReader(moved.getvalue()), "deletes", schema).batches()
+    assert batch.to_pydict() == rows | {"file_path": ["file:///b/x", "file:///b/y"]}
 
 
 @pytest.mark.slow

@@ -32,7 +32,7 @@ def counted(found: pa.Table) -> Counter[str]:
     return Counter(repr(tuple(row.values())) for row in found.to_pylist())
 
 
-@pytest.mark.parametrize("version", [2, ALL_VERSIONS[-1]])
+@pytest.mark.parametrize("version", [pytest.param(2, marks=pytest.mark.slow), ALL_VERSIONS[-1]])
 def test_a_frame_has_the_rows_of_plain_python(ice: Session, spark: Any, version: int) -> None:
     mode = "merge-on-read" if allows(version, Feature.DELETE_FILES) else "copy-on-write"
     modes = ", ".join(f"'{key}' '{value}'" for key, value in row_modes(mode).items())
