@@ -7,15 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+import pyarrow as pa
+
+from icefloe.data import KeyMaker, OrderKeys
 from icefloe.errors import InvalidInputError, InvalidSortOrderError
 from icefloe.maintenance.options import Option, Options
 from icefloe.maintenance.rewrite_options import SORT_OPTIONS
 from icefloe.metadata import TableMetadata
 from icefloe.partitioning import UNSORTED, SortOrder, parse_sort_order
+from icefloe.schema import Schema
 
 BINPACK = "binpack"
 SORT = "sort"
-_CLOSING = {"(": ")"}
 
 
 class RowOrder(Protocol):
@@ -29,6 +32,13 @@ class RowOrder(Protocol):
     def stored(self) -> SortOrder:
         """The order of the table that files have by it; unsorted if it is none of those."""
 
+    @property
+    def needs_sample(self) -> bool:
+        """Whether its keys depend on the rows that there are."""
+
+    def keys(self, sample: pa.Table | None = None) -> KeyMaker:
+        """What rows are sorted by."""
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnOrder:
@@ -37,12 +47,18 @@ class ColumnOrder:
     text: str
     order: SortOrder
     stored: SortOrder
+    schema: Schema
+    needs_sample: bool = False
+
+    def keys(self, sample: pa.Table | None = None) -> KeyMaker:  # noqa: ARG002 - an order of values is always the same
+        """The values that rows are sorted by."""
+        return OrderKeys(self.order, self.schema)
 
     @staticmethod
     def of(text: str, order: SortOrder, metadata: TableMetadata) -> "ColumnOrder":
         """The order, by the id that the table knows it under, if it does."""
         known = (each for each in metadata.sort_orders if each.same_order(order))
-        return ColumnOrder(text, order, next(known, UNSORTED))
+        return ColumnOrder(text, order, next(known, UNSORTED), metadata.schema())
 
 
 CurveMaker: TypeAlias = Callable[[Sequence[str], TableMetadata, Options], RowOrder]

@@ -34,7 +34,9 @@ def _rewrite_data_files(table: Table, draw: Draw) -> None:
     }
     for branch in ("main", *(name for name, ref in table.refs().items() if ref.is_branch and name != "main")):
         where = "k < 10" if number % 7 == 0 else None
-        result = table.maintenance.rewrite_data_files(options=options, where=where, branch=branch)
+        order = (None, None, "k DESC", "price NULLS LAST, name")[number % 4]
+        order = order if order is None or {"price", "name"} <= set(table.schema().column_names) else None
+        result = table.maintenance.rewrite_data_files(None, order, where, options, branch)
         assert all(group.outcome is GroupOutcome.COMMITTED for group in result.groups), result
 
 

@@ -280,6 +280,36 @@ def test_sorted_groups_and_what_files_say_of_their_order(tmp_path: Path) -> None
     check(table)
 
 
+def test_a_sorted_group_becomes_files_of_one_size_that_do_not_overlap(tmp_path: Path) -> None:
+    table = new_table(tmp_path, 2, None)
+    table.set_properties({"write.parquet.compression-codec": "none"})
+    for number in range(4):
+        table.append(rows(*range(number, 4000, 4), part=str(number)))
+    size = sum(task.file.file_size_in_bytes for task in table.scan().plan_files())
+    result = table.maintenance.rewrite_data_files(sort_order="k", options={**ALL, "target-file-size-bytes": size // 4})
+    assert result.added_data_files_count == 4
+    by_file: dict[str, list[int]] = {}
+    for row in table.scan(selected_fields=("k", "_file")).to_arrow().to_pylist():
+        by_file.setdefault(row["_file"], []).append(row["k"])
+    assert [sorted(part) for part in sorted(by_file.values())] == [
+        list(range(n, n + 1000)) for n in range(0, 4000, 1000)
+    ]
+    assert all(part == sorted(part) for part in by_file.values())
+    check(table)
+
+
+def test_files_of_a_sorted_table_stay_sorted(tmp_path: Path) -> None:
+    table = new_table(tmp_path, 3, None)
+    with table.update_sort_order() as order:
+        order.desc("k")
+    for number in range(3):
+        table.append(rows(*range(number, 30, 3)))
+    assert table.maintenance.rewrite_data_files(options=ALL).added_data_files_count == 1
+    assert table.scan().to_arrow()["k"].to_pylist() == sorted(range(30), reverse=True)
+    assert {task.file.sort_order_id for task in table.scan().plan_files()} == {1}
+    check(table)
+
+
 def test_a_branch_is_rewritten_alone(tmp_path: Path) -> None:
     table = filled(tmp_path)
     table.manage_snapshots().create_branch("dev").commit()
