@@ -7,19 +7,24 @@ from enum import StrEnum
 from typing import ClassVar
 
 from icefloe import properties as props
-from icefloe.commit import Expire, ManifestChoice
+from icefloe.commit import Expire, ManifestChoice, now_ms
 from icefloe.errors import IcefloeError, InvalidInputError, StateError
 from icefloe.maintenance.dangling_deletes import remove_dangling_deletes
 from icefloe.maintenance.engines import engine_of
+from icefloe.maintenance.equality_deletes import convert_equality_deletes
 from icefloe.maintenance.expire_snapshots import ExpiryRequest, MaintainedTable, expire_snapshots
 from icefloe.maintenance.health import TableHealth, health
 from icefloe.maintenance.lease import Lease
 from icefloe.maintenance.manifests import rewrite_manifests
+from icefloe.maintenance.orphan_files import OrphanRequest, remove_orphan_files
 from icefloe.maintenance.policy import Decision, MaintenancePolicy, Step, choose_groups, decide, overlapping
+from icefloe.maintenance.position_deletes import rewrite_position_delete_files
 from icefloe.maintenance.rewrite_plan import RewritePlan, plan_rewrite
 from icefloe.maintenance.table_statistics import compute_table_stats
 from icefloe.progress import Listener, listener_or_bar
 from icefloe.schema import JSON
+
+_ORPHAN_AGE_MS = 3 * 86_400_000
 
 
 class StepOutcome(StrEnum):
@@ -207,6 +212,22 @@ class _Run:
         result = remove_dangling_deletes(self._table, snapshot_properties=self._summary)
         return StepReport(Step.DANGLING_DELETES, StepOutcome.DONE, "", result)
 
+    def _convert(self) -> StepReport:
+        result = convert_equality_deletes(
+            self._table, engine_of(self.engine), progress=self.listener, snapshot_properties=self._summary
+        )
+        return StepReport(Step.CONVERT, StepOutcome.DONE, "", result)
+
+    def _positions(self) -> StepReport:
+        result = rewrite_position_delete_files(
+            self._table, engine_of(self.engine), progress=self.listener, snapshot_properties=self._summary
+        )
+        return StepReport(Step.POSITION_DELETES, StepOutcome.DONE, "", result)
+
+    def _orphans(self) -> StepReport:
+        request = OrphanRequest(now_ms() - _ORPHAN_AGE_MS, engine_of(self.engine), self.listener)
+        return StepReport(Step.ORPHANS, StepOutcome.DONE, "", remove_orphan_files(self._table, request))
+
     def _manifests(self) -> StepReport:
         result = rewrite_manifests(self._table, ManifestChoice(), None, self._summary, self.listener)
         return StepReport(Step.MANIFESTS, StepOutcome.DONE, "", result)
@@ -221,10 +242,13 @@ class _Run:
         return StepReport(Step.STATISTICS, StepOutcome.DONE, "", result)
 
     _work: ClassVar[Mapping[Step, Callable[["_Run"], StepReport]]] = {
+        Step.CONVERT: _convert,
         Step.COMPACT: _compact,
         Step.SORT: _sort,
         Step.DANGLING_DELETES: _dangling,
+        Step.POSITION_DELETES: _positions,
         Step.MANIFESTS: _manifests,
         Step.EXPIRE: _expire,
         Step.STATISTICS: _statistics,
+        Step.ORPHANS: _orphans,
     }

@@ -8,24 +8,30 @@ from icefloe import properties as props
 from icefloe.errors import InvalidInputError
 from icefloe.maintenance.health import ManifestHealth, PartitionHealth, TableHealth
 from icefloe.maintenance.rewrite_job import RewriteGroup
+from icefloe.versions import Feature, allows
 
 OPEN_COST = 4 << 20
 """What it costs to open a file, in bytes read, as in `read.split.open-file-cost`."""
 _KEY_COST = 50
 """What a row of an equality delete costs a scan, in bytes read."""
+_MANY_DELETES = 5
+"""So many position delete files of a partition are worth a rewrite: the default of `min-input-files`."""
 _DELETED_SHARE = 0.3
 """From which share of deleted rows on a file is rewritten: the default of `delete-ratio-threshold`."""
 
 
 class Step(StrEnum):
-    """The steps of a run, in their order: compaction first, and expiry after all that makes snapshots."""
+    """The steps of a run, in their order: equality deletes before compaction, and expiry after all that makes snapshots."""
 
+    CONVERT = "convert_equality_deletes"
     COMPACT = "rewrite_data_files"
     SORT = "rewrite_data_files by the table's order"
     DANGLING_DELETES = "remove_dangling_deletes"
+    POSITION_DELETES = "rewrite_position_delete_files"
     MANIFESTS = "rewrite_manifests"
     EXPIRE = "expire_snapshots"
     STATISTICS = "compute_table_stats"
+    ORPHANS = "remove_orphan_files"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,8 @@ class MaintenancePolicy:
     manifests: bool
     expire: bool
     statistics: bool
+    orphans: bool
+    convert_equality: bool
     scans_expected: int
     quiet_ms: int
     hot_file_limit: int
@@ -68,6 +76,8 @@ _PROPERTIES: dict[str, props.Property[bool] | props.Property[int] | props.Proper
     "manifests": props.MAINTENANCE_MANIFESTS,
     "expire": props.MAINTENANCE_EXPIRE,
     "statistics": props.MAINTENANCE_STATISTICS,
+    "orphans": props.MAINTENANCE_ORPHANS,
+    "convert_equality": props.MAINTENANCE_CONVERT_EQUALITY,
     "scans_expected": props.MAINTENANCE_SCANS_EXPECTED,
     "quiet_ms": props.MAINTENANCE_QUIET_MS,
     "hot_file_limit": props.MAINTENANCE_HOT_FILE_LIMIT,
@@ -103,13 +113,17 @@ def decide(health: TableHealth, policy: MaintenancePolicy) -> tuple[Decision, ..
     """What is to be done for a table, in order."""
     compact = _compact(health, policy)
     sort = _sort(health, policy)
+    convert = _convert(health, policy)
     return (
+        convert,
         compact,
         sort,
-        _dangling(health, policy, follows=compact.is_due or sort.is_due),
+        _dangling(health, policy, follows=convert.is_due or compact.is_due or sort.is_due),
+        _positions(health, policy),
         _manifests(health, policy),
         _expire(health, policy),
         _statistics(health, policy),
+        _orphans(policy),
     )
 
 
@@ -253,6 +267,42 @@ def _dangling(health: TableHealth, policy: MaintenancePolicy, follows: bool) -> 
     if follows and has_deletes:
         return Decision(Step.DANGLING_DELETES, True, "files are rewritten before, whose deletes may be left over")
     return Decision(Step.DANGLING_DELETES, False, "every delete file deletes something")
+
+
+def _convert(health: TableHealth, policy: MaintenancePolicy) -> Decision:
+    if not (policy.deletes and policy.convert_equality):
+        return Decision(
+            Step.CONVERT, False, _off(f"{props.MAINTENANCE_DELETES.key} or {props.MAINTENANCE_CONVERT_EQUALITY.key}")
+        )
+    if not allows(health.format_version, Feature.DELETION_VECTORS):
+        return Decision(Step.CONVERT, False, f"v{health.format_version} has no deletion vectors")
+    count = health.total("equality_delete_files") - health.dangling.removed_equality_delete_files_count
+    cold = [
+        each for each in health.partitions if each.equality_delete_files and heat(each, health.now_ms, policy) is None
+    ]
+    why = f"{count} equality delete files delete rows, in {len(cold)} partitions that are not hot"
+    return Decision(Step.CONVERT, count > 0 and bool(cold), why)
+
+
+def _positions(health: TableHealth, policy: MaintenancePolicy) -> Decision:
+    if not policy.deletes:
+        return Decision(Step.POSITION_DELETES, False, _off(props.MAINTENANCE_DELETES.key))
+    cold = [each for each in health.partitions if heat(each, health.now_ms, policy) is None]
+    many = max((each.position_delete_files for each in cold), default=0)
+    if allows(health.format_version, Feature.DELETION_VECTORS):
+        return Decision(
+            Step.POSITION_DELETES, many > 0, f"{many} position delete files of a partition, where vectors could be"
+        )
+    return Decision(
+        Step.POSITION_DELETES, many >= _MANY_DELETES, f"at most {many} position delete files in a partition"
+    )
+
+
+def _orphans(policy: MaintenancePolicy) -> Decision:
+    is_on = policy.orphans and policy.gc
+    return Decision(
+        Step.ORPHANS, is_on, f"switched {'on' if is_on else 'off'} by {props.MAINTENANCE_ORPHANS.key} and gc.enabled"
+    )
 
 
 def _manifests(health: TableHealth, policy: MaintenancePolicy) -> Decision:

@@ -92,6 +92,25 @@ def test_deletes_are_due_when_they_delete_much_or_nothing() -> None:
     assert due(health_of(dangling=RemovedDeletes(3)), policy(**{"deletes.enabled": False})) == []
 
 
+def test_equality_and_position_deletes() -> None:
+    keys = replace(SMALL, small_files=0, equality_delete_files=2)
+    third = health_of(keys, format_version=3, delete_manifests=ManifestHealth(1, 10, 2))
+    assert due(third) == [Step.CONVERT, Step.DANGLING_DELETES]
+    assert due(replace(third, format_version=2)) == []
+    assert due(replace(third, partitions=(replace(keys, changed_ms=NOW),))) == []
+    assert due(third, policy(**{"deletes.convert-equality": False})) == []
+    assert due(replace(third, dangling=RemovedDeletes(2, 0, 2))) == [Step.DANGLING_DELETES]
+    positions = replace(SMALL, small_files=0, position_delete_files=4)
+    assert due(health_of(positions)) == []
+    assert due(health_of(positions, format_version=3)) == [Step.POSITION_DELETES]
+    assert due(health_of(replace(positions, position_delete_files=5))) == [Step.POSITION_DELETES]
+
+
+def test_orphans_only_if_asked_for() -> None:
+    assert due(health_of(), policy(**{"orphans.enabled": True})) == [Step.ORPHANS]
+    assert due(health_of(), MaintenancePolicy.of({"gc.enabled": "false", "maintenance.orphans.enabled": "true"})) == []
+
+
 def test_overlapping_files_are_sorted() -> None:
     well = PartitionHealth(0, "p=1", data_files=9, data_bytes=9 << 29, records=100, changed_ms=0, overlap_depth=4.0)
     assert due(health_of(well)) == [Step.SORT]
@@ -160,6 +179,8 @@ def worn(folder: Path, version: int) -> tuple[Catalog, Table]:
     for start in range(0, 60, 10):
         table.append(pa.table({"k": pa.array(range(start, start + 10), pa.int64()), "name": ["x"] * 10}))
     table.delete("k = 5")
+    if allows(version, Feature.DELETE_FILES):
+        delete_equal(table, {"k": [7]})
     return catalog, table
 
 
@@ -171,6 +192,7 @@ def test_a_run_does_what_is_due_and_a_second_one_nothing(tmp_path: Path, version
     plan = table.maintenance.maintain(SETTLED, dry_run=True)
     planned = [each.step for each in plan.decisions if each.is_due]
     assert {Step.COMPACT, Step.MANIFESTS, Step.EXPIRE} <= set(planned)
+    assert (Step.CONVERT in planned) == allows(version, Feature.DELETION_VECTORS)
     assert json.dumps(plan.to_json())
     assert str(Step.COMPACT) in str(plan)
     report = plan.run(progress=silent)
@@ -189,6 +211,22 @@ def test_a_run_does_what_is_due_and_a_second_one_nothing(tmp_path: Path, version
     again = call(catalog, "maintain", ("db.t",), {"options": {key: str(value) for key, value in SETTLED.items()}})
     assert set(again["outcome"].to_pylist()) == {"not due"}
     assert not table.storage.exists(f"{table.location()}/metadata/{NAME}")
+
+
+def test_position_deletes_statistics_and_orphans(tmp_path: Path) -> None:
+    _, table = worn(tmp_path, 2)
+    for key in (11, 12, 21, 22):
+        table.delete(f"k = {key}")
+    before = sorted(table.scan().to_arrow()["k"].to_pylist())
+    on = {"maintenance.orphans.enabled": True, "maintenance.statistics.enabled": True}
+    report = table.maintenance.maintain({**SETTLED, **on, "maintenance.rewrite.enabled": False}, progress=silent)
+    assert report.exit_code == 0, report
+    done = [each.step for each in report.steps if each.outcome is StepOutcome.DONE]
+    assert {Step.POSITION_DELETES, Step.STATISTICS, Step.ORPHANS} <= set(done)
+    assert report.after.total("position_delete_files") == 1
+    assert report.after.has_statistics
+    assert sorted(table.refresh().scan().to_arrow()["k"].to_pylist()) == before
+    assert table.verify(level="data", progress=silent).ok
 
 
 def test_a_table_may_be_left_alone(tmp_path: Path) -> None:

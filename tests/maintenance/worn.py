@@ -10,6 +10,7 @@ from icefloe import Table
 from icefloe.catalog import Catalog
 from icefloe.data import write_data_files
 from icefloe.maintenance import reachable_files
+from icefloe.maintenance.lease import NAME as LEASE
 from icefloe.schema import types
 from icefloe.verification import silent
 from icefloe.versions import Feature, allows
@@ -27,6 +28,12 @@ PROPERTIES = {
     "write.metadata.previous-versions-max": "2",
     "write.metadata.delete-after-commit.enabled": "true",
 } | row_modes("merge-on-read")
+SETTLED = {
+    "maintenance.rewrite.quiet-ms": 0,
+    "maintenance.rewrite.cooldown-ms": 0,
+    "maintenance.manifests.min-count": 1,
+}
+"""A policy by which a table that was just written to is maintained at once."""
 Rows = dict[int, tuple[str | None, int | None]]
 """The names and the row ids of rows by their keys."""
 
@@ -96,7 +103,15 @@ class Procedure:
 
 ALL_FILES = {"rewrite-all": "true", "partial-progress.enabled": "true"}
 
+
+def _maintain(table: Table) -> None:
+    """All that is due, at once; the lease of a run that was killed is known to be dead."""
+    list(table.storage.delete([f"{table.location()}/metadata/{LEASE}"]))
+    table.maintenance.maintain(SETTLED)
+
+
 PROCEDURES: dict[str, Procedure] = {
+    "maintain": Procedure(lambda table: _maintain(table)),
     "compact": Procedure(lambda table: table.maintenance.rewrite_data_files(options=ALL_FILES)),
     "compact into one spec": Procedure(
         lambda table: table.maintenance.rewrite_data_files(options=ALL_FILES | {"rewrite-old-specs": "true"})
