@@ -17,6 +17,7 @@ from icefloe.errors import InvalidInputError, ValidationError
 from icefloe.table import ChangesScan, Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.shared_rows import row_modes, rows_of
+from tests.spark.reading import delete_equal
 
 MODES = ("copy-on-write", "merge-on-read")
 WITH_IDS = [each for each in ALL_VERSIONS if allows(each, Feature.ROW_LINEAGE)]
@@ -216,6 +217,9 @@ def test_updates_by_identifier_columns(version: int) -> None:
     with table.update_schema() as update:
         update.set_identifier_fields("id")
     assert told(table.scan_changes().with_updates().to_arrow())[3:] == expected
+    names = table.scan_changes(selected_fields=("name",)).with_updates()
+    assert names.identifier() == (("_row_id",) if allows(version, Feature.ROW_LINEAGE) else ())
+    assert table.scan_changes(identifier_columns=["ID"], case_sensitive=False).identifier() == ("id",)
     table.append(rows(4))
     table.delete("id = 4")
     scan = table.scan_changes(identifier_columns=["id"])
@@ -247,3 +251,17 @@ def test_rows_are_equal_whatever_their_type() -> None:
     assert numbers[7:] == numbers[1:4]
     assert ranks(np.array([3, 1, 3, 3, 1])).tolist() == [0, 0, 1, 2, 1]
     assert row_numbers(table.slice(0, 0)).tolist() == []
+
+
+@pytest.mark.parametrize("version", [each for each in ALL_VERSIONS if allows(each, Feature.DELETE_FILES)])
+def test_equality_deletes_are_changes(version: int) -> None:
+    catalog = icefloe.load_catalog("lake", type="memory", warehouse=f"memory://changes/{random.getrandbits(64)}")
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", "id long, name string", properties={"format-version": str(version)})
+    table.append(rows(1, 2, 3))
+    delete_equal(table, {"id": [2, 9]})
+    table.append(rows(2))
+    expected = [(1, "DELETE", 2, "x"), (2, "INSERT", 2, "x")]
+    assert told(table.scan_changes().to_arrow())[3:] == expected
+    net = [(0, "INSERT", 1, "x"), (0, "INSERT", 3, "x"), (2, "INSERT", 2, "x")]
+    assert told(table.scan_changes(net_changes=True).to_arrow()) == net

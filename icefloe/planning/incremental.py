@@ -209,11 +209,11 @@ class ChangelogScan(_RangeScan):
     def identifier(self) -> tuple[str, ...]:
         """The columns by which updates are paired, `_row_id` among them if it is rows' ids; empty if there is nothing."""
         schema, shown = self.metadata.schema(), self.projection()
-        names = self.identifier_columns or tuple(
-            schema.names_by_id[field_id] for field_id in sorted(schema.identifier_field_ids)
-        )
-        if names:
-            return tuple(_shown_name(name, shown, self.case_sensitive) for name in names)
+        if self.identifier_columns:
+            return tuple(_shown_name(name, shown, self.case_sensitive) for name in self.identifier_columns)
+        known = sorted(schema.identifier_field_ids)
+        if known and all(any(field.field_id == own for field in shown.fields) for own in known):
+            return tuple(shown.names_by_id[field_id] for field_id in known)
         return (reserved.ROW_ID.name,) if allows(self.metadata.format_version, Feature.ROW_LINEAGE) else ()
 
     def snapshots(self) -> list[Snapshot]:
@@ -284,13 +284,11 @@ def _of_deletes(manifests: Iterable[ManifestFile]) -> list[ManifestFile]:
 
 def _shown_name(name: str, shown: Schema, case_sensitive: bool) -> str:
     """The name of a column as the scan shows it."""
-    names = [field.name for field in shown.fields]
-    known = names if case_sensitive else [column for column in names if column.lower() == name.lower()]
-    if case_sensitive and name in names:
-        return name
-    if not case_sensitive and known:
-        return known[0]
-    raise InvalidInputError(f"identifier column {name!r} is no column of the changes; they have {', '.join(names)}")
+    for column in shown.fields:
+        if column.name == name or (not case_sensitive and column.name.lower() == name.lower()):
+            return column.name
+    names = ", ".join(column.name for column in shown.fields)
+    raise InvalidInputError(f"identifier column {name!r} is no column of the changes; they have {names}")
 
 
 def _names(deletes: Sequence[DataFile]) -> set[tuple[str, int | None]]:
