@@ -33,7 +33,13 @@ from tests.maintenance.histories import (
 from tests.maintenance.test_expire_snapshots import drop_old_metadata_files, needed, on_disk
 from tests.spark.reading import delete_equal
 
-WITH_DELETES = [version for version in ALL_VERSIONS if allows(version, Feature.DELETE_FILES)]
+WITH_DELETES = [
+    pytest.param(version, marks=pytest.mark.slow) if version > 3 else version
+    for version in ALL_VERSIONS
+    if allows(version, Feature.DELETE_FILES)
+]
+"""The newest version differs from v3 in nothing that matters here."""
+WITH_VECTORS = [version for version in ALL_VERSIONS if allows(version, Feature.DELETION_VECTORS)]
 STEPS = (
     "append",
     "delete",
@@ -57,7 +63,7 @@ def deletes_of(table: Table, content: FileContent | None = None) -> list[DataFil
 
 
 @pytest.mark.parametrize("version", WITH_DELETES)
-@settings(max_examples=4, phases=(Phase.generate,), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=2, phases=(Phase.generate,), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_rows_stay_and_no_equality_delete_is_left(
     version: int, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
@@ -159,15 +165,21 @@ def test_a_compaction_that_began_before_the_delete_keeps_it(version: int, tmp_pa
 
 OTHERS: dict[str, Callable[[Table], object]] = {
     "delete of another row": lambda table: table.delete("k = 4 or k = 14"),
-    "append": lambda table: table.append(some_rows(table, 20)),
     "the same conversion": lambda table: table.maintenance.convert_equality_deletes(),
     "removal of a file": lambda table: table.delete("k >= 10 and k < 20"),
-    "overwrite": lambda table: table.overwrite(some_rows(table, 30)),
     "upgrade": lambda table: table.format_version == 2 and table.upgrade_format_version(3),
     "another equality delete": lambda table: delete_equal(table, {"k": [3]}),
-    "rewrite of manifests": lambda table: table.update_snapshot().rewrite_manifests(),
     "column dropped": lambda table: drop_name(table),
 }
+
+
+LEFT = {0, 3, 4, 5, 10, 12, 13, 14, 15}
+EXPECTED: dict[str, set[int]] = {
+    "delete of another row": LEFT - {4, 14},
+    "removal of a file": LEFT - set(range(10, 20)),
+    "another equality delete": LEFT - {3},
+}
+"""The rows that are left; as before without a word."""
 
 
 def drop_name(table: Table) -> None:
@@ -182,8 +194,7 @@ def test_others_do_not_make_it_fail(version: int, name: str, tmp_path: Path) -> 
     other = another(table)
     done = convert_equality_deletes(table, Meanwhile(happens=lambda: OTHERS[name](other)))
     table.refresh()
-    expected = with_deleted_keys_after(name, version, tmp_path / "expected")
-    assert keys(table) == expected
+    assert keys(table) == sorted(EXPECTED.get(name, LEFT))
     assert done.kept == ()
     left = deletes_of(table, FileContent.EQUALITY_DELETES)
     assert len(left) == (1 if name == "another equality delete" else 0)
@@ -191,14 +202,7 @@ def test_others_do_not_make_it_fail(version: int, name: str, tmp_path: Path) -> 
     check_files(table)
 
 
-def with_deleted_keys_after(name: str, version: int, folder: Path) -> list[int]:
-    folder.mkdir()
-    table = with_deleted_keys(folder, version)
-    OTHERS[name](table)
-    return keys(table)
-
-
-@pytest.mark.parametrize("version", [each for each in WITH_DELETES if allows(each, Feature.DELETION_VECTORS)])
+@pytest.mark.parametrize("version", WITH_VECTORS)
 def test_rows_that_somebody_deletes_by_position_at_the_same_time(version: int, tmp_path: Path) -> None:
     table = new_table(tmp_path, version)
     table.append(some_rows(table, 0))

@@ -52,9 +52,14 @@ def _compute_statistics(table: Table, draw: Draw) -> None:
         table.maintenance.compute_partition_stats(snapshot.snapshot_id)
 
 
-PROCEDURES: dict[str, Callable[[Table, Draw], None]] = {
+PROCEDURES: dict[str, Callable[[Table, Draw], object]] = {
     "compute statistics": _compute_statistics,
+    "convert equality deletes": lambda table, _: table.maintenance.convert_equality_deletes(),
     "expire snapshots": _expire,
+    "remove dangling deletes": lambda table, _: table.maintenance.remove_dangling_deletes(),
+    "rewrite position deletes": lambda table, draw: table.maintenance.rewrite_position_delete_files(
+        min_input_files=draw(st.integers(1, 5))
+    ),
     "rewrite data files": _rewrite_data_files,
     "rewrite manifests": _rewrite_manifests,
 }

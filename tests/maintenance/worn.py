@@ -119,6 +119,15 @@ PROCEDURES: dict[str, Procedure] = {
     "remove dangling deletes": Procedure(
         lambda table: table.maintenance.remove_dangling_deletes(), Feature.DELETE_FILES
     ),
+    "convert equality deletes": Procedure(
+        lambda table: table.maintenance.convert_equality_deletes(
+            partial_progress_enabled=True, max_file_group_input_files=1
+        ),
+        Feature.DELETE_FILES,
+    ),
+    "rewrite position deletes": Procedure(
+        lambda table: table.maintenance.rewrite_position_delete_files(ALL_FILES), Feature.DELETE_FILES
+    ),
     "rewrite manifests": Procedure(lambda table: table.maintenance.rewrite_manifests()),
     "compute table stats": Procedure(lambda table: table.maintenance.compute_table_stats()),
     "compute partition stats": Procedure(lambda table: table.maintenance.compute_partition_stats()),
