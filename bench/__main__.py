@@ -11,7 +11,7 @@ import bench
 from bench.report import report
 
 NOT_BENCHMARKS = {"__main__", "engines", "page", "report"}
-AGAINST_JAVA = {"compaction", "java_metadata", "java_rows", "java_scan", "tpch"}
+AGAINST_JAVA = {"compaction", "java_metadata", "java_rows", "java_scan", "maintenance", "tpch"}
 
 
 def names() -> list[str]:

@@ -24,8 +24,8 @@ def run(size: str) -> Iterator[Row]:
     """A plan with each filter, and an append of many files."""
     files, committed = FILES[size], COMMITTED[size]
     with engines() as (ours, java, home):
-        _register(home, "planned", MadeTable(home / "planned", files).metadata_location)
-        _register(home, "source", MadeTable(home / "source", committed).metadata_location)
+        register(home, "planned", MadeTable(home / "planned", files).metadata_location)
+        register(home, "source", MadeTable(home / "source", committed).metadata_location)
         name = f"{CATALOG}.db.planned"
         for case, row_filter in filters(files).items():
             arguments = {"table": name, "row_filter": row_filter}
@@ -53,6 +53,7 @@ def _commits(ours: Engine, java: Engine, files: int, rounds: int) -> Row:
     return Row("commit-many-files", mine.median, theirs.median, GOAL, note)
 
 
-def _register(home: Path, name: str, metadata_location: str) -> None:
+def register(home: Path, name: str, metadata_location: str) -> None:
+    """Give a table of metadata files a name in the catalog of both engines."""
     with sqlite3.connect(home / "catalog.db") as connection:
         connection.execute(POINTER, (CATALOG, name, metadata_location))
