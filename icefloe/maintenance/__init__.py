@@ -1,5 +1,7 @@
 """Keeping a table healthy: what may be deleted, and what should be rewritten; decided here, run by any engine."""
 
+from icefloe.maintenance.curve_keys import ByteKeys, Curve, CurveColumn, RankKeys
+from icefloe.maintenance.curves import SAMPLE_ROWS, CurveOrder
 from icefloe.maintenance.engines import Item, MaintenanceEngine, Result, Threads, engine_of
 from icefloe.maintenance.group_rewrite import GroupRewrite, RewrittenGroup
 from icefloe.maintenance.health import HEALTH_SCHEMA, PartitionHealth, TableHealth

@@ -9,6 +9,7 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from pyspark.sql.types import BinaryType, StructType
 
+import icefloe.spark.maintenance.curves  # noqa: F401 - for its effect: orders along curves
 from icefloe.maintenance import GroupRewrite, Item, Result, RewrittenGroup
 from icefloe.spark.maintenance.rewriting import FrameEngine, rewrite_group_on_spark
 
