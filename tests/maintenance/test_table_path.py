@@ -85,10 +85,17 @@ def _check_lengths(copy: Table) -> None:
 @pytest.mark.parametrize("version", ALL_VERSIONS)
 def test_a_copy_is_the_table(version: int, tmp_path: Path) -> None:
     table = worn_table(new_catalog(tmp_path), version)
+    table.maintenance.compute_table_stats()
+    table.maintenance.compute_partition_stats()
     rows, target = rows_of_snapshots(table), tmp_path / "moved, here"
     done = table.maintenance.rewrite_table_path(str(table.location()), f"{target}/")
     copy_all(done, table)
-    check_alone(registered(done, table, tmp_path), table, rows)
+    copy = registered(done, table, tmp_path)
+    check_alone(copy, table, rows)
+    statistics = [file.statistics_path for file in copy.metadata.statistics]
+    statistics += [file.statistics_path for file in copy.metadata.partition_statistics]
+    assert len(statistics) == 2
+    assert all((target / "metadata" / Path(path).name).exists() for path in statistics)
     staged = [source for source, _ in lines(done, table) if "copy-table-staging" in source]
     if allows(version, Feature.RELATIVE_PATHS):
         assert all(source.endswith(".metadata.json") for source in staged)
@@ -130,13 +137,16 @@ def test_incremental_copies_have_files_of_expired_snapshots(version: int, tmp_pa
 @pytest.mark.parametrize("file_format", ["parquet", "avro", "orc"])
 def test_position_deletes_of_every_format(file_format: str, tmp_path: Path) -> None:
     table = worn_table(new_catalog(tmp_path), 2)
-    table.set_properties({"write.delete.format.default": file_format, "write.metadata.compression-codec": "gzip"})
+    folder = f"{table.location()}/described/here"
+    gzip = {"write.metadata.compression-codec": "gzip", "write.metadata.path": folder}
+    table.set_properties({"write.delete.format.default": file_format, **gzip})
     table.delete("k = 2 or k = 22 or k = 42")
     done = table.maintenance.rewrite_table_path(str(table.location()), str(tmp_path / "moved"))
     copy_all(done, table)
     copy = registered(done, table, tmp_path)
     formats = {file["file_format"].lower() for file in copy.inspect.delete_files().to_pylist()}
     assert file_format in formats
+    assert copy.properties["write.metadata.path"] == f"file://{tmp_path}/moved/described/here"
     check_alone(copy, table, rows_of_snapshots(table))
     copy.delete("k = 3")
     assert 3 not in copy.scan().to_arrow()["k"].to_pylist()
