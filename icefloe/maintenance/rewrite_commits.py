@@ -12,7 +12,7 @@ from icefloe.errors import CommitStateUnknown, IcefloeError
 from icefloe.maintenance.expire_snapshots import MaintainedTable
 from icefloe.maintenance.group_rewrite import RewrittenGroup
 from icefloe.maintenance.ownership import delete_quietly
-from icefloe.maintenance.rewrite_job import RewriteGroup, RewriteJob
+from icefloe.maintenance.rewrite_job import RewriteGroup, RewriteJob, lacks_row_ids
 from icefloe.maintenance.rewrite_options import STARTING_NUMBER
 from icefloe.maintenance.rewrite_result import GroupOutcome, GroupResult
 from icefloe.maintenance.rewrite_traces import GROUP, RUN, Trace
@@ -166,12 +166,8 @@ def _unknown(error: Exception) -> CommitStateUnknown:
 def _by_specs(
     groups: Sequence[WrittenGroup], metadata: TableMetadata, snapshot_id: int | None
 ) -> list[list[WrittenGroup]]:
-    """Groups whose rows stay in one spec, apart from others: equality deletes of a spec are clear about those alone.
-
-    Rows of before an upgrade get their ids by the first commit after it, so that there must be only one.
-    """
-    snapshot = None if snapshot_id is None else metadata.snapshot_by_id(snapshot_id)
-    if snapshot is not None and snapshot.first_row_id is None:
+    """Groups whose rows stay in one spec, apart from others: equality deletes of a spec are clear about those alone."""
+    if lacks_row_ids(metadata, snapshot_id):
         return [list(groups)]
     parts: dict[frozenset[int], list[WrittenGroup]] = {}
     for group in groups:

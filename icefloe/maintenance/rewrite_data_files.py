@@ -15,7 +15,7 @@ from icefloe.maintenance.engines import MaintenanceEngine
 from icefloe.maintenance.group_rewrite import GroupRewrite
 from icefloe.maintenance.ownership import delete_quietly
 from icefloe.maintenance.rewrite_commits import Commits, WrittenGroup
-from icefloe.maintenance.rewrite_job import RewriteGroup, RewriteJob
+from icefloe.maintenance.rewrite_job import RewriteGroup, RewriteJob, lacks_row_ids
 from icefloe.maintenance.rewrite_options import (
     CONCURRENT_GROUPS,
     MAX_COMMITS,
@@ -95,6 +95,8 @@ class _Run:
 
     @property
     def _groups_per_commit(self) -> int:
+        if lacks_row_ids(self._metadata, self._plan.snapshot_id):
+            return len(self._plan.groups)
         return -(-len(self._plan.groups) // MAX_COMMITS.of(self._plan.options))
 
     def _commit(self, waiting: list[WrittenGroup]) -> None:

@@ -12,6 +12,7 @@ from icefloe.maintenance.rewrite_options import OUTPUT_SPEC_ID
 from icefloe.maintenance.strategies import Strategy, strategy_of
 from icefloe.metadata import TableMetadata
 from icefloe.partitioning import PartitionSpec
+from icefloe.versions import Feature, allows
 
 PROCEDURE = "rewrite_data_files"
 _MEBIBYTE = 1 << 20
@@ -99,3 +100,11 @@ def output_spec(metadata: TableMetadata, options: Options) -> PartitionSpec:
             f"option {OUTPUT_SPEC_ID.key!r} of {PROCEDURE} is {spec_id}; the table has the partition specs {known}"
         )
     return spec
+
+
+def lacks_row_ids(metadata: TableMetadata, snapshot_id: int | None) -> bool:
+    """Whether rows of the snapshot are of before an upgrade: they get their ids by the first commit after it, so that a
+    rewrite of them must be one commit of one snapshot."""
+    snapshot = None if snapshot_id is None else metadata.snapshot_by_id(snapshot_id)
+    has_lineage = allows(metadata.format_version, Feature.ROW_LINEAGE)
+    return has_lineage and snapshot is not None and snapshot.first_row_id is None

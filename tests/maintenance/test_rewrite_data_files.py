@@ -353,6 +353,17 @@ def test_rows_of_before_an_upgrade_keep_company_with_those_that_have_ids(tmp_pat
     check(table)
 
 
+def test_rows_of_before_an_upgrade_are_rewritten_in_one_commit(tmp_path: Path) -> None:
+    table = filled(tmp_path, 2)
+    table.upgrade_format_version(3)
+    count = len(table.snapshots())
+    options = {**ALL, "partial-progress.enabled": "true", "max-file-group-input-files": "1"}
+    result = table.maintenance.rewrite_data_files(options=options)
+    assert [group.outcome for group in result.groups] == [GroupOutcome.COMMITTED] * 6
+    assert len(table.snapshots()) == count + 1
+    check(table)
+
+
 def test_rows_that_get_ids_while_they_are_rewritten_are_a_conflict(tmp_path: Path) -> None:
     table = filled(tmp_path, 2)
     plan = table.maintenance.rewrite_data_files(dry_run=True, options=ALL)
