@@ -23,6 +23,7 @@ from icefloe.maintenance.rewrite_data_files import run_rewrite
 from icefloe.maintenance.rewrite_traces import GROUP, RUN
 from icefloe.maintenance.strategies import split_terms
 from icefloe.schema import types
+from icefloe.sql.procedures import call
 from icefloe.verification import Progress, silent
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.shared_rows import row_modes
@@ -95,6 +96,26 @@ def test_small_files_become_one_of_each_partition(tmp_path: Path, version: int) 
     assert {group.outcome for group in result.groups} == {GroupOutcome.COMMITTED}
     assert all(result.run is not None and result.run in task.file.file_path for task in table.scan().plan_files())
     assert table.maintenance.compact(min_input_files=2).counts == (0, 0, 0, 0, 0)
+    check(table)
+
+
+def test_the_procedure_takes_and_returns_what_javas_does(tmp_path: Path) -> None:
+    table = filled(tmp_path)
+    catalog = load_catalog("lake", type="sql", uri=f"sqlite:///{tmp_path}/c.db")
+    options = {"rewrite-all": "true"}
+    done = call(catalog, "rewrite_data_files", ("db.t", "sort", "k DESC", options, "part = 'a'", "main"))
+    assert [(column.name, str(column.type)) for column in done.schema] == [
+        ("rewritten_data_files_count", "int32"),
+        ("added_data_files_count", "int32"),
+        ("rewritten_bytes_count", "int64"),
+        ("failed_data_files_count", "int32"),
+        ("removed_delete_files_count", "int32"),
+    ]
+    (row,) = done.to_pylist()
+    assert (row["rewritten_data_files_count"], row["added_data_files_count"]) == (3, 1)
+    assert table.refresh().scan("part = 'a'").to_arrow()["k"].to_pylist() == [2, 1, 0]
+    with pytest.raises(InvalidPropertyError, match="did you mean 'rewrite-all'"):
+        call(catalog, "rewrite_data_files", ("db.t",), {"options": {"rewrite-al": "true"}})
     check(table)
 
 

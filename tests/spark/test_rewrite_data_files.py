@@ -35,7 +35,14 @@ def check(table: Table) -> None:
     assert report.ok, report
 
 
-@pytest.mark.parametrize(("version", "file_format"), [(2, "parquet"), (3, "parquet"), (3, "avro")])
+@pytest.mark.parametrize(
+    ("version", "file_format"),
+    [
+        pytest.param(2, "parquet", marks=pytest.mark.slow),
+        (3, "parquet"),
+        pytest.param(3, "avro", marks=pytest.mark.slow),
+    ],
+)
 def test_small_files_become_one_with_their_deletes_applied(
     spark: Any, tmp_path: Path, version: int, file_format: str
 ) -> None:
