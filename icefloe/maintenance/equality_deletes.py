@@ -21,6 +21,7 @@ from icefloe.commit import (
     nothing_unneeded,
     target_of,
 )
+from icefloe.data import default_workers
 from icefloe.expressions import Expression
 from icefloe.maintenance import delete_options as opt
 from icefloe.maintenance.delete_commits import again_if_upgraded, discard_unused, in_commits
@@ -164,7 +165,8 @@ class _Run:
 
     def __call__(self, plan: Conversion) -> ConvertedDeletes:
         """Compare, write and commit; batch by batch if the caller wants that, and the equality deletes go with the last."""
-        work = MatchKeys(self.table.metadata, self.table.storage, opt.KEY_MEMORY.of(self.options))
+        workers = max(1, default_workers() // max(1, len(plan.groups)))
+        work = MatchKeys(self.table.metadata, self.table.storage, opt.KEY_MEMORY.of(self.options), workers)
         stage = Stage("compare", max(len(plan.groups), 1), self.progress)
         coverage = _Coverage(plan)
         result, planned = ConvertedDeletes(), plan.snapshot_id

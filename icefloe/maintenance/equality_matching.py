@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from icefloe.maintenance.folded_keys import (
 )
 from icefloe.manifests import DataFile
 from icefloe.metadata import TableMetadata
+from icefloe.parallel import in_order
 from icefloe.planning import FileScanTask, Numbers
 from icefloe.schema import Schema, reserved
 from icefloe.storage import Storage
@@ -69,6 +71,8 @@ class MatchKeys:
     metadata: TableMetadata
     storage: Storage
     key_bytes: int = KEY_BYTES
+    workers: int = 1
+    """How many data files of a group are read at a time, in this process; elsewhere, one."""
 
     def __call__(self, group: MatchGroup) -> MatchedGroup:
         """The deletes of one group, written."""
@@ -86,7 +90,7 @@ class MatchKeys:
 
     def __getstate__(self) -> dict[str, object]:
         # What is kept of keys stays in its process.
-        return {"metadata": self.metadata, "storage": self.storage, "key_bytes": self.key_bytes}
+        return {"metadata": self.metadata, "storage": self.storage, "key_bytes": self.key_bytes, "workers": 1}
 
     def _written(self, matches: "_Matches") -> MatchedGroup:
         writer = DeleteWriter(self.metadata, self.storage, str(uuid.uuid4()))
@@ -101,25 +105,28 @@ class MatchKeys:
 
     def _hits(self, keys: KeySet, tasks: Sequence[FileScanTask]) -> Hits:
         schema = key_columns(keys.field_ids, self.metadata)
-        rows = self._rows(tasks, schema)
         numbers = [task.sequence_number for task in tasks]
         if keys.rows * BYTES_PER_KEY > self.key_bytes:
+            rows = chain.from_iterable(self._rows(number, task, schema) for number, task in enumerate(tasks))
             return hits_by_buckets(keys, schema, self.storage, rows, numbers, self.key_bytes)
         fold = partial(_fold, keys, schema, self.storage)
         name = keys.field_ids, frozenset(file.file_path for file, _ in keys.files)
-        return hits_in_memory(self._kept.load(name, fold, keys.rows * BYTES_PER_KEY), rows, numbers)
+        folded: FoldedKeys = self._kept.load(name, fold, keys.rows * BYTES_PER_KEY)
+
+        def hits(number: int) -> list[tuple[int, Numbers]]:
+            return list(hits_in_memory(folded, self._rows(number, tasks[number], schema), numbers))
+
+        return chain.from_iterable(in_order(hits, range(len(tasks)), self.workers, "icefloe-maintenance"))
 
     @cached_property
     def _kept(self) -> BoundedCache[Hashable, Any]:
         """Keys that other groups need, too."""
         return BoundedCache(self.key_bytes, keeps_newest=True)
 
-    def _rows(self, tasks: Sequence[FileScanTask], schema: Schema) -> Rows:
-        context = ReadContext(self.metadata, self.storage)
+    def _rows(self, number: int, task: FileScanTask, schema: Schema) -> Rows:
         columns = Schema(*schema.fields, reserved.POS)
-        for number, task in enumerate(tasks):
-            for batch in read_task(task.replace(deletes=()), columns, context):
-                yield number, batch.column(batch.num_columns - 1).to_numpy(), batch
+        for batch in read_task(task.replace(deletes=()), columns, ReadContext(self.metadata, self.storage)):
+            yield number, batch.column(batch.num_columns - 1).to_numpy(), batch
 
 
 def _fold(keys: KeySet, schema: Schema, storage: Storage) -> FoldedKeys:
