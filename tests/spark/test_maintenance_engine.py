@@ -1,6 +1,8 @@
 """Steps of maintenance as jobs of Spark."""
 
 import datetime as dt
+import time
+from itertools import combinations
 from pathlib import Path
 
 import pyarrow as pa
@@ -52,3 +54,14 @@ def test_files_are_looked_for_and_deleted_by_tasks(
     assert table.maintenance.remove_orphan_files(future, force=True, engine=spark).count == 2
     assert not any(map(table.storage.exists, orphans))
     assert table.verify(level="data").ok
+
+
+def _while_it_runs(_: int) -> tuple[float, float]:
+    begun = time.time()
+    time.sleep(0.5)
+    return begun, time.time()
+
+
+def test_tasks_run_at_the_same_time(spark: SparkSession) -> None:
+    times = list(engine_of(spark).map(_while_it_runs, range(6)))
+    assert any(one[0] < other[1] and other[0] < one[1] for one, other in combinations(times, 2))

@@ -14,6 +14,8 @@ from icefloe.maintenance import GroupRewrite, Item, Result, RewrittenGroup
 from icefloe.spark.maintenance.rewriting import FrameEngine, rewrite_group_on_spark
 
 _SENT = StructType().add("item", BinaryType())
+_RESULT_PARTS = 8
+"""Parts in which results come here."""
 _TASKS = 64
 """Tasks of a job at most for items whose work nobody knows: enough to even out long ones on a small cluster."""
 
@@ -53,8 +55,10 @@ class SparkMaintenance:
         sent = [(cloudpickle.dumps(item),) for item in items]
         if not sent:
             return
-        frame = self.spark.createDataFrame(sent, _SENT).repartition(min(len(sent), _TASKS))
-        for row in frame.mapInArrow(_Work(function), _SENT).toLocalIterator():
+        tasks = min(len(sent), _TASKS)
+        done = self.spark.createDataFrame(sent, _SENT).repartition(tasks).mapInArrow(_Work(function), _SENT)
+        # An iterator runs its own partitions one after the other; those before an exchange run all at once.
+        for row in done.repartition(min(tasks, _RESULT_PARTS)).toLocalIterator():
             yield cloudpickle.loads(bytes(row[0]))
 
     def rows_of_view(self, name: str, *columns: str) -> Iterator[pa.RecordBatch]:
