@@ -18,6 +18,7 @@ from icefloe.metadata import Snapshot, TableMetadata
 from icefloe.planning import FileScanTask, TableScan
 from icefloe.schema import Schema, reserved, select_ids, types
 from icefloe.spark import file_index
+from icefloe.spark.column_statistics import TableCounts, counts_of, with_counts
 from icefloe.spark.file_index import Constant, IndexLabel, ScanFileIndex, ScanFiles
 from icefloe.spark.gateway import Gateway, col, lit
 from icefloe.spark.inner_names import PREFIX, inner_columns
@@ -161,13 +162,18 @@ class NativeScan:
             columns.by_name,
             lambda: planner.report,
         )
-        return self._frame_of(files, columns)
+        # With deletes there are several relations, of whose union Spark knows no distinct values.
+        is_whole = self.shape.kinds == (FileKind.CLEAN,) and self.hidden is None
+        counts = None
+        if is_whole and snapshot is not None:
+            counts = counts_of(self.scan.metadata, snapshot.snapshot_id, self.gateway.spark)
+        return self._frame_of(files, columns, counts)
 
     def _label(self, part: str, identity: str) -> IndexLabel:
         snapshot = self.scan.snapshot()
         return IndexLabel(self.name, None if snapshot is None else snapshot.snapshot_id, part, identity)
 
-    def _frame_of(self, files: ScanFiles, columns: "_Columns") -> DataFrame:
+    def _frame_of(self, files: ScanFiles, columns: "_Columns", counts: TableCounts | None = None) -> DataFrame:
         """The DataFrame of a Parquet relation, whose files are read with the settings of a suitable session."""
         gateway, schema = self.gateway, columns.schema(self.mapping)
         session = reading_session(gateway, schema, needs_ids=columns.needs_ids)
@@ -182,6 +188,8 @@ class NativeScan:
             gateway.cached("options", lambda: gateway.map(_OPTIONS)),
             session,
         )
+        if counts is not None:
+            return gateway.frame_of(with_counts(gateway, relation, self.name, counts, columns.by_name))
         return gateway.frame(gateway.spark._jsparkSession.baseRelationToDataFrame(relation))
 
     # -- deletes

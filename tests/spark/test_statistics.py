@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from icefloe import Table, load_catalog
 from icefloe.spark.session import Session
@@ -63,3 +63,32 @@ def test_call(ice: Session) -> None:
     [file] = ice.load_table("lake.db.counted").statistics()
     assert row["statistics_file"] == file.statistics_path
     assert [blob.properties["ndv"] for blob in file.blob_metadata] == ["1"]
+
+
+def optimized(frame: DataFrame) -> str:
+    """What the optimizer believes of a frame: rows, and distinct values of columns."""
+    found = frame._jdf.queryExecution().optimizedPlan().stats()
+    return f"{found.simpleString()} {found.attributeStats().toString()}"
+
+
+def test_the_optimizer_knows_distinct_values(ice: Session) -> None:
+    ice.spark.sql("CREATE TABLE lake.db.known (id bigint NOT NULL, name string, more string) USING iceberg")
+    ice.spark.sql("INSERT INTO lake.db.known SELECT id, concat('n', id % 10), 'x' FROM range(1000)")
+    query = "SELECT name FROM lake.db.known WHERE name = 'n1'"
+    by_id = "SELECT id, count(*) FROM lake.db.known GROUP BY id"
+    ice.spark.sql("CALL lake.system.compute_table_stats('db.known', columns => array('id', 'name'))").collect()
+    assert "rowCount" not in optimized(ice.spark.sql(query))
+    ice.spark.conf.set("spark.sql.cbo.enabled", "true")
+    try:
+        assert "rowCount=100 " in optimized(ice.spark.sql(query))
+        assert "rowCount=1.00E+3 " in optimized(ice.spark.sql(by_id))
+        assert ice.spark.sql(query).count() == 100
+        assert ice.spark.sql(by_id).count() == 1000
+        ice.spark.conf.set("spark.sql.iceberg.report-column-stats", "false")
+        assert "rowCount" not in optimized(ice.spark.sql(query))
+        ice.spark.conf.unset("spark.sql.iceberg.report-column-stats")
+        ice.spark.sql("INSERT INTO lake.db.known VALUES (1, 'n1', 'y')")
+        assert "rowCount" not in optimized(ice.spark.sql(query))
+    finally:
+        ice.spark.conf.unset("spark.sql.cbo.enabled")
+        ice.spark.conf.unset("spark.sql.iceberg.report-column-stats")
