@@ -389,6 +389,11 @@ def test_procedures(run: Page, tmp_path: Path) -> None:
     (row,) = run.ice.spark.sql(f"{call}.rewrite_manifests('zoo.calls')").collect()
     assert (row["rewritten_manifests_count"] > 1, row["added_manifests_count"]) == (True, 1)
     run.rows(f"{call}.rewrite_manifests(table => 'zoo.calls', use_caching => false, spec_id => 0)", (0, 0))
+    (row,) = run.ice.spark.sql(f"{call}.health('zoo.calls')").collect()
+    assert (row["records"], row["partition"]) == (5, "")
+    quiet = "map('maintenance.rewrite.quiet-ms', '0', 'maintenance.rewrite.cooldown-ms', '0')"
+    steps = run.ice.spark.sql(f"{call}.maintain(table => 'zoo.calls', options => {quiet})").collect()
+    assert {row["outcome"] for row in steps} == {"done", "not due"}
     (row,) = run.ice.spark.sql(f"{call}.expire_snapshots('zoo.calls', TIMESTAMP '2000-01-01 00:00:00', 100)").collect()
     assert set(row) == {0}
     run("ALTER TABLE shelf.zoo.calls DROP TAG s1")
