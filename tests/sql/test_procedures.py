@@ -186,4 +186,4 @@ def test_each_procedure_has_its_result_columns_even_without_rows() -> None:
     for name, procedure in PROCEDURES.items():
         assert procedure.name == name
         assert len(procedure.output) > 0
-        assert procedure.parameters[0].name == "table"
+        assert procedure.parameters[0].name in ("table", "source_table")
