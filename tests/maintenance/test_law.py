@@ -9,6 +9,7 @@ from icefloe import Table
 from icefloe.maintenance import GroupOutcome, RewrittenManifests
 from icefloe.versions import ALL_VERSIONS
 from tests.maintenance.histories import History, check_same_rows, new_table, rows_of_snapshots, steps
+from tests.maintenance.worn import SETTLED
 
 FUTURE = 32_503_680_000_000
 Draw = Callable[[st.SearchStrategy[int]], int]
@@ -52,7 +53,13 @@ def _compute_statistics(table: Table, draw: Draw) -> None:
         table.maintenance.compute_partition_stats(snapshot.snapshot_id)
 
 
+def _maintain(table: Table, draw: Draw) -> None:
+    report = table.maintenance.maintain(SETTLED | {"maintenance.deletes.enabled": draw(st.integers(0, 3)) > 0})
+    assert report.exit_code == 0, report
+
+
 PROCEDURES: dict[str, Callable[[Table, Draw], object]] = {
+    "maintain": _maintain,
     "compute statistics": _compute_statistics,
     "convert equality deletes": lambda table, _: table.maintenance.convert_equality_deletes(),
     "expire snapshots": _expire,
