@@ -405,7 +405,7 @@ def test_rows_that_get_ids_while_they_are_rewritten_are_a_conflict(tmp_path: Pat
 class Between(Threads):
     """Rewrites as threads do, and lets something happen after each group is written."""
 
-    happen: Callable[[GroupRewrite], None] = lambda _: None
+    happen: Callable[[GroupRewrite], object] = lambda _: None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def rewrite(self, work: GroupRewrite) -> RewrittenGroup:
@@ -510,6 +510,44 @@ def test_equality_deletes_that_come_meanwhile_reach_the_new_files(tmp_path: Path
     with pytest.raises(ValidationError):
         run_rewrite(plan, Between(happen=lambda _: delete_equal(other, {"k": [0]})))
     assert keys(table.refresh()) == [2, 10, 11]
+    check(table)
+
+
+@pytest.mark.parametrize("sort_order", [None, "k DESC"])
+def test_rows_that_others_delete_and_update_meanwhile_are_deleted_in_the_new_files(
+    tmp_path: Path, sort_order: str | None
+) -> None:
+    table = new_table(tmp_path, 3, None)
+    for number in range(3):
+        table.append(rows(number, number + 10))
+    table.delete("k = 10")
+    before = lineage(table)
+    other = load_catalog("lake", type="sql", uri=f"sqlite:///{tmp_path}/c.db").load_table("db.t")
+    plan = table.maintenance.rewrite_data_files(dry_run=True, sort_order=sort_order, options=ALL)
+
+    def change(_: GroupRewrite) -> None:
+        other.delete("k = 1")
+        other.upsert(rows(12, part="new"), ["k"])
+
+    result = run_rewrite(plan, Between(happen=change))
+    assert result.counts[:2] == (3, 1)
+    after = lineage(table.refresh())
+    assert sorted(after) == [0, 2, 11, 12]
+    assert {key: after[key] for key in (0, 2, 11)} == {key: before[key] for key in (0, 2, 11)}
+    assert after[12][0] == before[12][0]
+    assert table.scan("part = 'new'").count() == 1
+    check(table)
+
+
+def test_in_v2_rows_that_others_delete_meanwhile_stop_their_group_alone(tmp_path: Path) -> None:
+    table = filled(tmp_path, 2)
+    other = load_catalog("lake", type="sql", uri=f"sqlite:///{tmp_path}/c.db").load_table("db.t")
+    plan = table.maintenance.rewrite_data_files(dry_run=True, options=PARTIAL)
+    result = run_rewrite(plan, Between(happen=lambda work: other.delete("k = 10") if is_part(work, "b") else None))
+    assert [group.outcome for group in result.groups] == [GroupOutcome.COMMITTED, GroupOutcome.COMMIT_FAILED]
+    assert keys(table.refresh()) == [0, 1, 2, 11, 12, 20, 21, 22]
+    assert table.maintenance.rewrite_data_files(options=PARTIAL).failed_data_files_count == 0
+    assert keys(table.refresh()) == [0, 1, 2, 11, 12, 20, 21, 22]
     check(table)
 
 
