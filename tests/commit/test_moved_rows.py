@@ -493,7 +493,7 @@ def test_a_rewrite_never_changes_rows(version: int, seed: int) -> None:
 
 @pytest.mark.slow
 @with_ids
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(seed=st.integers(0, 2**32))
 def test_no_longer_history_does_either(version: int, seed: int) -> None:
     machine = Machine(version, seed)

@@ -12,11 +12,14 @@ from hypothesis import given, settings, strategies as st
 
 from icefloe import Table, load_catalog
 from icefloe.errors import InvalidInputError, InvalidPropertyError, NoSuchColumnError
-from icefloe.maintenance import ByteKeys, Curve, CurveColumn, RankKeys
+from icefloe.maintenance import ByteKeys, Curve, CurveColumn, GroupRewrite, RankKeys
 from icefloe.maintenance.curve_keys import hilbert_axes
+from icefloe.maintenance.rewrite_data_files import run_rewrite
 from icefloe.schema import NestedField, Schema, schema_to_arrow, types
 from icefloe.verification import silent
 from icefloe.versions import ALL_VERSIONS, Feature, allows
+from tests.maintenance.test_rewrite_data_files import Between
+from tests.shared_rows import row_modes
 
 KINDS: dict[str, types.IcebergType] = {
     "whole": types.IntegerType(),
@@ -192,3 +195,29 @@ def test_what_cannot_be_a_curve(tmp_path: Path) -> None:
         rewrite(sort_order="hilbert(a, b)", options={"max-output-size": "8"})
     with pytest.warns(UserWarning, match="leaves out 'part'"), pytest.raises(InvalidInputError, match="identity"):
         rewrite(sort_order="zorder(part)")
+
+
+@pytest.mark.parametrize("order", [None, "k DESC", "hilbert(k, x)"])
+def test_rows_are_merged_while_files_are_rewritten(tmp_path: Path, order: str | None) -> None:
+    """A MERGE, merge-on-read, commits before the rewrite does: both are in the table, whatever the strategy."""
+    catalog = load_catalog("lake", type="sql", uri=f"sqlite:///{tmp_path}/c.db", warehouse=str(tmp_path / "files"))
+    catalog.create_namespace("db")
+    properties = {"format-version": "3"} | row_modes("merge-on-read")
+    table = catalog.create_table("db.t", "k BIGINT, x DOUBLE", properties=properties)
+    for first in (0, 20, 40):
+        keys = list(range(first, first + 20))
+        table.append(pa.table({"k": keys, "x": [key * 7.0 % 13 for key in keys]}))
+    merged: list[list[str]] = []
+
+    def merge(work: GroupRewrite) -> None:
+        other = catalog.load_table("db.t")
+        other.upsert(pa.table({"k": [3, 25, 100], "x": [0.5, 0.5, 0.5]}), ["k"])
+        other.delete("k in (7, 41)")
+        merged.append(content(other))
+
+    plan = table.maintenance.rewrite_data_files(sort_order=order, options={"rewrite-all": "true"}, dry_run=True)
+    done = run_rewrite(plan, Between(happen=merge))
+    assert (done.rewritten_data_files_count, done.failed_data_files_count) == (3, 0)
+    assert content(table.refresh()) == merged[0]
+    report = table.verify(level="data", progress=silent)
+    assert report.ok, str(report)
