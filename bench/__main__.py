@@ -11,8 +11,7 @@ import bench
 from bench.report import report
 
 NOT_BENCHMARKS = {"__main__", "engines", "page", "report"}
-AGAINST_JAVA = {"compaction", "java_metadata", "java_rows", "java_scan", "maintenance", "tpch"}
-AGAINST_JAVA = {"compaction", "java_metadata", "java_rows", "java_scan", "java_statistics", "tpch"}
+AGAINST_JAVA = {"compaction", "java_metadata", "java_rows", "java_scan", "java_statistics", "maintenance", "tpch"}
 
 
 def names() -> list[str]:
