@@ -54,6 +54,15 @@ class Threads:
         return rewrite_group(work)
 
 
+WORTH_A_JOB = 256 << 20
+"""Bytes of manifests that are read here sooner than a job of an engine has begun."""
+
+
+def reader_of(engine: MaintenanceEngine, size: int) -> MaintenanceEngine:
+    """Who reads manifests of so many bytes."""
+    return Threads() if size < WORTH_A_JOB else engine
+
+
 def in_rounds(
     engine: MaintenanceEngine, function: Callable[[Item], Result], items: Iterable[Item], a_round: int = 1024
 ) -> Iterator[Result]:

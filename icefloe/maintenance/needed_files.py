@@ -6,10 +6,11 @@ from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from icefloe.commit import metadata_folder
 from icefloe.errors import LocationNotFoundError, NoSuchTableError
-from icefloe.maintenance.engines import MaintenanceEngine, in_rounds
+from icefloe.maintenance.engines import MaintenanceEngine, in_rounds, reader_of
 from icefloe.maintenance.expire_snapshots import MaintainedTable
 from icefloe.maintenance.orphan_keys import NeededPaths, Prefix, Prefixes
 from icefloe.maintenance.path_hashes import location_hashes
@@ -71,7 +72,8 @@ class NeededFiles:
             hashes = location_hashes(paths)
             unread = manifests.filter(~self._manifests.contains_hashes(hashes))
             todo = (manifest for manifest in manifests_in(unread) if manifest.has_live_files)
-            for files in in_rounds(self._engine, partial(_live_paths, storage, metadata.relative_to), todo):
+            engine = reader_of(self._engine, pc.sum(unread["manifest_length"]).as_py() or 0)
+            for files in in_rounds(engine, partial(_live_paths, storage, metadata.relative_to), todo):
                 self._paths.add(files)
             # Only now, so that one that could not be read is read again.
             self._paths.add(paths)

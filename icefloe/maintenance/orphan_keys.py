@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import InvalidInputError, InvalidLocationError
-from icefloe.maintenance.path_hashes import Hashes, text_hashes
+from icefloe.maintenance.path_hashes import text_hashes
 from icefloe.maintenance.path_set import Mask, PathSet
 from icefloe.storage import parse_location
 
@@ -33,6 +33,10 @@ class Prefix:
 
     def __str__(self) -> str:
         return f"{self.scheme}://{self.authority}"
+
+    def stands_for(self, listed: "Prefix") -> bool:
+        """Whether a file that metadata names with this prefix is one that is listed with another: what is left out is any."""
+        return self.scheme in ("", listed.scheme) and self.authority in ("", listed.authority)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +80,18 @@ class NeededPaths:
 
     def __init__(self, prefixes: Prefixes) -> None:
         self._prefixes = prefixes
-        self._files = PathSet()
-        self._paths = PathSet()
-        self.seen: set[Prefix] = set()
-        """The prefixes of all of them."""
+        self._paths: dict[Prefix, PathSet] = {}
+        """Hashes of paths by what stands before them: mostly there is one."""
 
-    def __len__(self) -> int:
-        return len(self._files)
+    @property
+    def seen(self) -> frozenset[Prefix]:
+        """The prefixes of all of them."""
+        return frozenset(self._paths)
 
     def add(self, locations: pa.Array) -> None:
         """Files that metadata names."""
         for _, prefix, paths in self._parts(locations):
-            self.seen.add(prefix)
-            self._files.add_hashes(_keys(prefix, paths))
-            self._paths.add_hashes(text_hashes(paths))
+            self._paths.setdefault(prefix, PathSet()).add_hashes(text_hashes(paths))
 
     def compare(self, locations: pa.Array) -> tuple[Mask, Mask]:
         """Which of the listed files are needed, and which are in conflict with one that is."""
@@ -98,13 +100,11 @@ class NeededPaths:
         for rows, prefix, paths in self._parts(locations):
             # A bare path is one of the local disk.
             listed = Prefix(prefix.scheme or "file", prefix.authority)
-            has = self._files.contains_hashes(_keys(listed, paths))
-            for scheme, authority in ((listed.scheme, ""), ("", ""), ("", listed.authority)):
-                if Prefix(scheme, authority) in self.seen:
-                    has |= self._files.contains_hashes(_keys(Prefix(scheme, authority), paths))
-            needed[rows] = has
-            conflicting[rows] = ~has & self._paths.contains_hashes(text_hashes(paths))
-        return needed, conflicting
+            hashes = text_hashes(paths)
+            for known, known_paths in self._paths.items():
+                mask = needed if known.stands_for(listed) else conflicting
+                mask[rows] |= known_paths.contains_hashes(hashes)
+        return needed, conflicting & ~needed
 
     def prefix_of(self, location: str) -> Prefix:
         """The prefix of a listed file."""
@@ -123,8 +123,8 @@ class NeededPaths:
 
     def close(self) -> None:
         """Give the disk back."""
-        self._files.close()
-        self._paths.close()
+        for paths in self._paths.values():
+            paths.close()
 
 
 def _begins(locations: pa.Array, root: str) -> Mask:
@@ -143,7 +143,3 @@ def _resolved(paths: pa.Array) -> pa.Array:
         return paths
     texts = ["/" + posixpath.normpath(path).lstrip("/") for path in paths.filter(odd).to_pylist()]
     return pc.replace_with_mask(paths, odd, pa.array(texts, paths.type))
-
-
-def _keys(prefix: Prefix, paths: pa.Array) -> Hashes:
-    return text_hashes(pc.binary_join_element_wise(pa.scalar(str(prefix)), paths, ""))

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import CorruptFileError, LocationNotFoundError, StorageError
-from icefloe.maintenance.engines import MaintenanceEngine, in_rounds
+from icefloe.maintenance.engines import MaintenanceEngine, in_rounds, reader_of
 from icefloe.maintenance.ownership import LOG
 from icefloe.maintenance.path_hashes import Hashes, location_hashes
 from icefloe.maintenance.path_set import PathSet
@@ -167,7 +167,7 @@ def _content(
     """The data and delete files of manifests that leave, less those that are live in one that stays."""
     candidates, needed = stack.enter_context(PathSet()), stack.enter_context(PathSet())
     read = partial(_live_if_there, search.storage, departure.before.relative_to)
-    for files in in_rounds(search.engine, read, _with_live_files(leaving)):
+    for files in in_rounds(reader_of(search.engine, _size_of(leaving)), read, _with_live_files(leaving)):
         is_new = candidates.add_new(location_hashes(files["location"]))
         doomed.write(files.filter(pa.array(is_new)))
     if not len(doomed):
@@ -196,13 +196,14 @@ def _mark_needed(
     total = sum(1 for manifest in _with_live_files(staying) if manifest.content in kinds)
     stage = Stage("manifests", total, search.listener)
     read = partial(_live_hashes, search.storage, departure.after.relative_to)
+    engine = reader_of(search.engine, _size_of(staying))
     for first in (True, False):
         todo = (
             manifest
             for manifest in _with_live_files(staying)
             if manifest.content in kinds and likely(manifest) is first
         )
-        for hashes in in_rounds(search.engine, read, todo):
+        for hashes in in_rounds(engine, read, todo):
             needed.add_hashes(hashes[candidates.contains_hashes(hashes)])
             stage.step()
             if len(needed) == len(candidates):
@@ -222,6 +223,10 @@ def _likely(leaving: Spool) -> Callable[[ManifestFile], bool]:
         return (int(manifest.content), manifest.partition_spec_id) in specs and manifest.sequence_number >= oldest
 
     return is_likely
+
+
+def _size_of(manifests: Spool) -> int:
+    return sum(pc.sum(batch["manifest_length"]).as_py() or 0 for batch in manifests.batches())
 
 
 def _with_live_files(manifests: Spool) -> Iterator[ManifestFile]:

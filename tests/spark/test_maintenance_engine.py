@@ -24,7 +24,8 @@ def test_items_are_mapped_by_tasks(spark: SparkSession) -> None:
 def test_files_are_looked_for_and_deleted_by_tasks(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Few files would be deleted here.
+    # Few files would be read and deleted here.
+    monkeypatch.setattr("icefloe.maintenance.engines.WORTH_A_JOB", 0)
     monkeypatch.setattr("icefloe.maintenance.deleting._FEW", 0)
     catalog = load_catalog(
         "lake", type="sql", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path / "files")
