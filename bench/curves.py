@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.maintenance.curve_keys import ByteKeys, Curve, CurveColumn, RankKeys
+from icefloe.maintenance.rewrite.curve_keys import ByteKeys, Curve, CurveColumn, RankKeys
 from icefloe.schema import types
 
 COLUMNS = {

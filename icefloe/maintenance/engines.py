@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from icefloe.data import default_workers
 from icefloe.errors import InvalidInputError
-from icefloe.maintenance.group_rewrite import GroupRewrite, RewrittenGroup, rewrite_group
+from icefloe.maintenance.rewrite.groups import GroupRewrite, RewrittenGroup, rewrite_group
 from icefloe.parallel import in_order
 from icefloe.rows import engine_named
 

@@ -1,25 +1,16 @@
 """The procedures that keep a table healthy, under their names: `table.maintenance.expire_snapshots(...)`."""
 
-import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Literal, overload
 
-from icefloe.commit import Expire, now_ms
-from icefloe.errors import InvalidInputError
-from icefloe.expressions import Expression
-from icefloe.maintenance.delete_maintenance import DeleteMaintenance
+from icefloe.maintenance.care.health import TableHealth, health
+from icefloe.maintenance.care.maintain import MaintenancePlan, MaintenanceReport, plan_maintenance
+from icefloe.maintenance.care.policy import MaintenancePolicy
+from icefloe.maintenance.care.repair import RepairPlan, plan_repair
+from icefloe.maintenance.copies.table_path import PathRequest, RewrittenTablePath, rewrite_table_path
+from icefloe.maintenance.deletes.maintenance import DeleteMaintenance
 from icefloe.maintenance.engines import engine_of
-from icefloe.maintenance.expire_snapshots import (
-    Cleanup,
-    ExpiryRequest,
-    expire_snapshots,
-    plan_expiry,
-)
-from icefloe.maintenance.expired_files import ExpiredFiles, ExpiryPlan
-from icefloe.maintenance.expiry_builder import ExpireSnapshots
-from icefloe.maintenance.health import TableHealth, health
-from icefloe.maintenance.maintain import MaintenancePlan, MaintenanceReport, plan_maintenance
+from icefloe.maintenance.expiry.maintenance import CleanupMaintenance
 from icefloe.maintenance.manifests import (
     RewriteManifestsPlan,
     RewrittenManifests,
@@ -27,33 +18,15 @@ from icefloe.maintenance.manifests import (
     plan_manifests,
     rewrite_manifests,
 )
-from icefloe.maintenance.options import OptionValue
-from icefloe.maintenance.orphan_files import (
-    MOST_STREAMED,
-    OrphanFiles,
-    OrphanPlan,
-    OrphanRequest,
-    PrefixMismatch,
-    plan_orphan_files,
-    remove_orphan_files,
-)
-from icefloe.maintenance.orphan_keys import Prefixes
-from icefloe.maintenance.orphan_listing import FileList
-from icefloe.maintenance.orphan_refusals import DAY_MS, check_age
-from icefloe.maintenance.partition_statistics import ComputedPartitionStats, compute_partition_stats
-from icefloe.maintenance.policy import MaintenancePolicy
-from icefloe.maintenance.repair import RepairPlan, plan_repair
-from icefloe.maintenance.rewrite_plan import RewritePlan, plan_rewrite
-from icefloe.maintenance.rewrite_result import RewriteResult
-from icefloe.maintenance.table_path import PathRequest, RewrittenTablePath, rewrite_table_path
-from icefloe.maintenance.table_statistics import ComputedTableStats, compute_table_stats
+from icefloe.maintenance.rewrite.maintenance import RewriteMaintenance
+from icefloe.maintenance.statistics.partitions import ComputedPartitionStats, compute_partition_stats
+from icefloe.maintenance.statistics.table import ComputedTableStats, compute_table_stats
 from icefloe.manifests import ManifestFile
-from icefloe.planning import milliseconds
-from icefloe.progress import Listener, listener_or_bar
+from icefloe.progress import Listener
 from icefloe.verification import Level
 
 
-class Maintenance(DeleteMaintenance):
+class Maintenance(RewriteMaintenance, DeleteMaintenance, CleanupMaintenance):
     """What can be done for the health of one table; every call is its own commit."""
 
     def health(self, branch: str | None = None, *, progress: Listener | None = None) -> TableHealth:
@@ -183,192 +156,6 @@ class Maintenance(DeleteMaintenance):
             return plan_manifests(self._table, choice, branch)
         return rewrite_manifests(self._table, choice, branch, snapshot_properties, progress)
 
-    @overload
-    def expire_snapshots(self) -> ExpireSnapshots: ...
-
-    @overload
-    def expire_snapshots(
-        self,
-        older_than: int | dt.datetime | None = None,
-        retain_last: int | None = None,
-        snapshot_ids: Iterable[int] = (),
-        *,
-        by_retention: bool = False,
-        delete_files: bool = True,
-        clean_expired_metadata: bool = False,
-        cleanup: Literal["all", "metadata", "none"] = "all",
-        max_concurrent_deletes: int | None = None,
-        grace: dt.timedelta | None = None,
-        engine: object | None = None,
-        progress: Listener | None = None,
-        dry_run: Literal[False] = False,
-    ) -> ExpiredFiles: ...
-
-    @overload
-    def expire_snapshots(
-        self,
-        older_than: int | dt.datetime | None = None,
-        retain_last: int | None = None,
-        snapshot_ids: Iterable[int] = (),
-        *,
-        by_retention: bool = False,
-        delete_files: bool = True,
-        clean_expired_metadata: bool = False,
-        cleanup: Literal["all", "metadata", "none"] = "all",
-        max_concurrent_deletes: int | None = None,
-        grace: dt.timedelta | None = None,
-        engine: object | None = None,
-        progress: Listener | None = None,
-        dry_run: Literal[True],
-    ) -> ExpiryPlan: ...
-
-    def expire_snapshots(
-        self,
-        older_than: int | dt.datetime | None = None,
-        retain_last: int | None = None,
-        snapshot_ids: Iterable[int] = (),
-        *,
-        by_retention: bool = False,
-        delete_files: bool = True,
-        clean_expired_metadata: bool = False,
-        cleanup: Literal["all", "metadata", "none"] = "all",
-        max_concurrent_deletes: int | None = None,
-        grace: dt.timedelta | None = None,
-        engine: object | None = None,
-        progress: Listener | None = None,
-        dry_run: bool = False,
-    ) -> ExpiredFiles | ExpiryPlan | ExpireSnapshots:
-        """Drop snapshots, and delete the files that only they needed.
-
-        Args:
-            older_than: drop snapshots older than this time, in milliseconds or as a datetime with a zone.
-            retain_last: keep this many snapshots of each branch in any case.
-            snapshot_ids: drop these snapshots.
-            by_retention: drop what the table's own retention lets go (`history.expire.max-snapshot-age-ms` and its siblings),
-                as any call with arguments does that names neither a time nor snapshots.
-            delete_files: whether files that nothing needs any more are deleted; False is `cleanup="none"`.
-            clean_expired_metadata: also drop schemas and partition specs that no remaining snapshot needs.
-            cleanup: which files are deleted: all, only manifests, manifest lists and statistics, or none.
-            max_concurrent_deletes: how many batches of 1,000 files are deleted at a time.
-            grace: how long files of snapshots that were on no branch are left to a later expiry; by default 5 minutes where
-                the catalog cannot see that a commit brings them back, and else not at all.
-            engine: what reads manifests and deletes files: None for this process, a Spark session, or `"spark"`.
-            progress: called for each step; a bar on a terminal without it.
-            dry_run: return a plan: which snapshots, refs and files would go, and how many bytes.
-
-        Snapshots that a branch or tag keeps stay, and so do younger ones that no branch leads to. Without any argument nothing
-        happens yet: what is returned can be told what to drop, and does it on `commit`, as in PyIceberg. What an expiry that
-        was killed has left is deleted, too.
-        """
-        ids = tuple(snapshot_ids)
-        request = ExpiryRequest(
-            Expire(None if older_than is None else milliseconds(older_than), retain_last, ids),
-            clean_expired_metadata,
-            _cleanup(cleanup) if delete_files else Cleanup.NONE,
-            engine_of(engine),
-            max_concurrent_deletes,
-            listener_or_bar(progress),
-            None if grace is None else grace // dt.timedelta(milliseconds=1),
-        )
-        says_nothing = (older_than, retain_last, ids) == (None, None, ()) and request.cleanup is Cleanup.ALL
-        if says_nothing and not (by_retention or clean_expired_metadata or dry_run):
-            return ExpireSnapshots(lambda chosen: expire_snapshots(self._table, replace(request, change=chosen)))
-        return (plan_expiry if dry_run else expire_snapshots)(self._table, request)
-
-    @overload
-    def remove_orphan_files(
-        self,
-        older_than: int | dt.datetime | None = None,
-        location: str | None = None,
-        *,
-        equal_schemes: Mapping[str, str] | None = None,
-        equal_authorities: Mapping[str, str] | None = None,
-        prefix_mismatch_mode: str = "error",
-        file_list: FileList | None = None,
-        force: bool = False,
-        max_files: int | None = None,
-        max_concurrent_deletes: int | None = None,
-        stream_results: bool = False,
-        engine: object | None = None,
-        progress: Listener | None = None,
-        dry_run: Literal[False] = False,
-    ) -> OrphanFiles: ...
-
-    @overload
-    def remove_orphan_files(
-        self,
-        older_than: int | dt.datetime | None = None,
-        location: str | None = None,
-        *,
-        equal_schemes: Mapping[str, str] | None = None,
-        equal_authorities: Mapping[str, str] | None = None,
-        prefix_mismatch_mode: str = "error",
-        file_list: FileList | None = None,
-        force: bool = False,
-        max_files: int | None = None,
-        max_concurrent_deletes: int | None = None,
-        stream_results: bool = False,
-        engine: object | None = None,
-        progress: Listener | None = None,
-        dry_run: Literal[True],
-    ) -> OrphanPlan: ...
-
-    def remove_orphan_files(
-        self,
-        older_than: int | dt.datetime | None = None,
-        location: str | None = None,
-        *,
-        equal_schemes: Mapping[str, str] | None = None,
-        equal_authorities: Mapping[str, str] | None = None,
-        prefix_mismatch_mode: str = "error",
-        file_list: FileList | None = None,
-        force: bool = False,
-        max_files: int | None = None,
-        max_concurrent_deletes: int | None = None,
-        stream_results: bool = False,
-        engine: object | None = None,
-        progress: Listener | None = None,
-        dry_run: bool = False,
-    ) -> OrphanFiles | OrphanPlan:
-        """Delete files beneath the table's location that nothing of the table needs.
-
-        Args:
-            older_than: only files older than this time, in milliseconds or as a datetime with a zone; 3 days ago by default,
-                and at least 24 hours ago.
-            location: where to look, in place of the table's location; one of its own folders.
-            equal_schemes: schemes that are equal, such as `{"s3a,s3n": "s3"}`, which are in any case.
-            equal_authorities: authorities that are equal, such as `{"nn1,nn2": "cluster"}`.
-            prefix_mismatch_mode: what to do if a path is needed under another scheme or authority: `"error"` deletes nothing,
-                `"ignore"` keeps such files, `"delete"` deletes them.
-            file_list: the files in place of a listing: `file_path` and `last_modified`, and maybe `size`.
-            force: take younger files, and a location that is not one of the table's.
-            max_files: delete at most so many; the next run goes on.
-            max_concurrent_deletes: how many batches of 1,000 files are deleted at a time.
-            stream_results: name the first 20,000 orphans only.
-            engine: what lists folders and deletes files: None for this process, a Spark session, or `"spark"`.
-            progress: called for each step; a bar on a terminal without it.
-            dry_run: return the orphans as a plan, and delete nothing.
-
-        Refused if the table says `gc.enabled=false`, or if another table lives beneath the location.
-        """
-        now = now_ms()
-        limit = now - 3 * DAY_MS if older_than is None else milliseconds(older_than)
-        check_age(limit, now, force=force)
-        request = OrphanRequest(
-            limit,
-            engine_of(engine),
-            listener_or_bar(progress),
-            location,
-            Prefixes.of(equal_schemes or {}, equal_authorities or {}),
-            PrefixMismatch.named(prefix_mismatch_mode),
-            file_list,
-            force,
-            max_files,
-            max_concurrent_deletes,
-            MOST_STREAMED if stream_results else None,
-        )
-        return (plan_orphan_files if dry_run else remove_orphan_files)(self._table, request)
-
     def compute_table_stats(
         self,
         snapshot_id: int | None = None,
@@ -398,80 +185,6 @@ class Maintenance(DeleteMaintenance):
         A snapshot that has such a file keeps it. If an earlier one has, only what changed since is read.
         """
         return compute_partition_stats(self._table, snapshot_id)
-
-    @overload
-    def rewrite_data_files(
-        self,
-        strategy: str | None = None,
-        sort_order: str | None = None,
-        where: str | Expression | None = None,
-        options: Mapping[str, OptionValue] | None = None,
-        branch: str | None = None,
-        *,
-        engine: object | None = None,
-        dry_run: Literal[False] = False,
-        progress: Listener | None = None,
-        snapshot_properties: Mapping[str, str] | None = None,
-        **keywords: OptionValue | None,
-    ) -> RewriteResult: ...
-
-    @overload
-    def rewrite_data_files(
-        self,
-        strategy: str | None = None,
-        sort_order: str | None = None,
-        where: str | Expression | None = None,
-        options: Mapping[str, OptionValue] | None = None,
-        branch: str | None = None,
-        *,
-        engine: object | None = None,
-        dry_run: Literal[True],
-        progress: Listener | None = None,
-        snapshot_properties: Mapping[str, str] | None = None,
-        **keywords: OptionValue | None,
-    ) -> RewritePlan: ...
-
-    def rewrite_data_files(
-        self,
-        strategy: str | None = None,
-        sort_order: str | None = None,
-        where: str | Expression | None = None,
-        options: Mapping[str, OptionValue] | None = None,
-        branch: str | None = None,
-        *,
-        engine: object | None = None,
-        dry_run: bool = False,
-        progress: Listener | None = None,
-        snapshot_properties: Mapping[str, str] | None = None,
-        **keywords: OptionValue | None,
-    ) -> RewriteResult | RewritePlan:
-        """Rewrite data files that are too small, too large or full of deleted rows; no row changes, and none its id.
-
-        Args:
-            strategy: `"binpack"`, which leaves rows in their order, or `"sort"`.
-            sort_order: what to sort by, such as `"ts DESC NULLS LAST, bucket(16, id)"`; by default the table's order.
-            where: only files that may hold a matching row, as SQL text or as an expression; they are rewritten whole.
-            options: options by Java's names, such as `{"min-input-files": "2"}` (docs/maintenance.md).
-            branch: the branch to change, in place of `main`.
-            engine: None for this process, `"spark"` or a Spark session.
-            dry_run: return the plan, which can be shown, saved and run, and do nothing.
-            progress: called with how far it is.
-            snapshot_properties: properties for the summaries of the new snapshots.
-            **keywords: options as keywords, such as `min_input_files=2`.
-        """
-        plan = plan_rewrite(
-            self._table,
-            strategy=strategy,
-            sort_order=sort_order,
-            where=where,
-            options=options,
-            keywords=keywords,
-            branch=branch,
-            snapshot_properties=snapshot_properties,
-        )
-        return plan if dry_run else plan.run(engine, progress)
-
-    compact = rewrite_data_files
 
     def rewrite_table_path(
         self,
@@ -503,10 +216,3 @@ class Maintenance(DeleteMaintenance):
             source_prefix, target_prefix, start_version, end_version, staging_location, create_file_list
         )
         return rewrite_table_path(self._table, request, engine_of(engine), progress)
-
-
-def _cleanup(text: str) -> Cleanup:
-    try:
-        return Cleanup(text)
-    except ValueError:
-        raise InvalidInputError(f"cleanup is {text!r}; it must be 'all', 'metadata' or 'none'") from None

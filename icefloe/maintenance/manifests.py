@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 
 from icefloe.commit import ManifestChoice, ManifestGroup, RewriteManifests, SnapshotChange, groups_to_rewrite, target_of
 from icefloe.errors import InvalidInputError
-from icefloe.maintenance.expire_snapshots import MaintainedTable
+from icefloe.maintenance.maintained_table import MaintainedTable
 from icefloe.manifests import ManifestFile, SnapshotManifests
 from icefloe.metadata import MAIN_BRANCH, Snapshot, summary as totals
 from icefloe.progress import Listener, listener_or_bar

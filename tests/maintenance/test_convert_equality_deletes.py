@@ -15,7 +15,7 @@ from icefloe.commit import Planned
 from icefloe.data import write_data_files
 from icefloe.errors import InvalidPropertyError, NoSuchSnapshotError, StateError, ValidationError
 from icefloe.maintenance import Item, Result, Threads
-from icefloe.maintenance.equality_deletes import ConvertedDeletes, convert_equality_deletes
+from icefloe.maintenance.deletes.equality import ConvertedDeletes, convert_equality_deletes
 from icefloe.manifests import DataFile, FileContent
 from icefloe.schema import types
 from icefloe.sql.procedures import call

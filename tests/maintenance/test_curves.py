@@ -13,8 +13,8 @@ from hypothesis import given, settings, strategies as st
 from icefloe import Table, load_catalog
 from icefloe.errors import InvalidInputError, InvalidPropertyError, NoSuchColumnError
 from icefloe.maintenance import ByteKeys, Curve, CurveColumn, GroupRewrite, RankKeys
-from icefloe.maintenance.curve_keys import hilbert_axes
-from icefloe.maintenance.rewrite_data_files import run_rewrite
+from icefloe.maintenance.rewrite.curve_keys import hilbert_axes
+from icefloe.maintenance.rewrite.run import run_rewrite
 from icefloe.schema import NestedField, Schema, schema_to_arrow, types
 from icefloe.verification import silent
 from icefloe.versions import ALL_VERSIONS, Feature, allows

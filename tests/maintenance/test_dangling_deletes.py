@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 from icefloe import Table
 from icefloe.commit import Caches, Parent, Planned, Workbench
 from icefloe.errors import InvalidInputError, NoSuchSnapshotError, ValidationError
-from icefloe.maintenance.dangling_deletes import RemovedDeletes
+from icefloe.maintenance.deletes.dangling import RemovedDeletes
 from icefloe.manifests import ManifestContent
 from icefloe.table import Table as Handle
 from icefloe.verification import silent

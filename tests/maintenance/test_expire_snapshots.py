@@ -13,7 +13,7 @@ from icefloe.catalog import Catalog
 from icefloe.errors import InvalidInputError, InvalidPropertyError, ValidationError
 from icefloe.formats.equality_deletes import equality_delete_writer
 from icefloe.maintenance import reachable_files
-from icefloe.maintenance.expired_files import ExpiredFiles
+from icefloe.maintenance.expiry.expired_files import ExpiredFiles
 from icefloe.manifests import FileContent
 from icefloe.schema.types import StringType
 from icefloe.storage.local import LocalFiles

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from icefloe.errors import InvalidPropertyError
-from icefloe.maintenance.file_sizes import FileSizes
+from icefloe.maintenance.rewrite.file_sizes import FileSizes
 
 MIB = 1 << 20
 DEFAULT = FileSizes.of({}, 512 * MIB)

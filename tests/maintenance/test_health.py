@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from icefloe import Table, load_catalog
 from icefloe.catalog import Catalog
 from icefloe.commit import Planned
-from icefloe.maintenance.partition_counts import overlap_depth
+from icefloe.maintenance.statistics.partition_counts import overlap_depth
 from icefloe.manifests import ManifestContent
 from icefloe.progress import Progress
 from icefloe.sql.procedures import call

@@ -12,12 +12,12 @@ from icefloe import Table, load_catalog
 from icefloe.catalog import Catalog
 from icefloe.errors import InvalidInputError, InvalidPropertyError, StateError
 from icefloe.maintenance import MaintenancePolicy, PartitionHealth, Step, StepOutcome, TableHealth
-from icefloe.maintenance.dangling_deletes import RemovedDeletes
-from icefloe.maintenance.file_sizes import FileSizes
-from icefloe.maintenance.health import ManifestHealth
-from icefloe.maintenance.lease import NAME, Lease
-from icefloe.maintenance.policy import choose_groups, decide, gain
-from icefloe.maintenance.rewrite_job import RewriteGroup
+from icefloe.maintenance.care.health import ManifestHealth
+from icefloe.maintenance.care.lease import NAME, Lease
+from icefloe.maintenance.care.policy import choose_groups, decide, gain
+from icefloe.maintenance.deletes.dangling import RemovedDeletes
+from icefloe.maintenance.rewrite.file_sizes import FileSizes
+from icefloe.maintenance.rewrite.job import RewriteGroup
 from icefloe.sql.procedures import call
 from icefloe.verification import silent
 from icefloe.versions import ALL_VERSIONS, Feature, allows

@@ -16,7 +16,7 @@ from hypothesis import given, settings, strategies as st
 from icefloe import Table, load_catalog
 from icefloe.data import write_data_files
 from icefloe.errors import InvalidInputError, InvalidPropertyError, ValidationError
-from icefloe.maintenance.orphan_keys import NeededPaths, Prefixes
+from icefloe.maintenance.orphans.keys import NeededPaths, Prefixes
 from icefloe.progress import Progress
 from icefloe.sql.procedures import call
 from icefloe.versions import ALL_VERSIONS

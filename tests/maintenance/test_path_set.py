@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from icefloe.maintenance.path_hashes import location_hashes, text_hashes
-from icefloe.maintenance.path_set import PathSet
+from icefloe.maintenance.files.path_hashes import location_hashes, text_hashes
+from icefloe.maintenance.files.path_set import PathSet
 from icefloe.storage import possible_identity
 
 TEXTS = st.text(max_size=40)

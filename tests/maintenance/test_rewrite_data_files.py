@@ -19,9 +19,9 @@ from icefloe.errors import (
     ValidationError,
 )
 from icefloe.maintenance import GroupOutcome, GroupRewrite, RewritePlan, RewrittenGroup, Threads
-from icefloe.maintenance.rewrite_data_files import run_rewrite
-from icefloe.maintenance.rewrite_traces import GROUP, RUN
-from icefloe.maintenance.strategies import split_terms
+from icefloe.maintenance.rewrite.run import run_rewrite
+from icefloe.maintenance.rewrite.strategies import split_terms
+from icefloe.maintenance.rewrite.traces import GROUP, RUN
 from icefloe.schema import types
 from icefloe.sql.procedures import call
 from icefloe.verification import Progress, silent

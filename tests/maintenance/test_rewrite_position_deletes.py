@@ -12,8 +12,8 @@ from icefloe import Table, load_catalog
 from icefloe.commit import Planned
 from icefloe.errors import CorruptFileError, InvalidPropertyError
 from icefloe.formats.deletion_vectors import DeletionVector
-from icefloe.maintenance.delete_writing import DeleteWriter
-from icefloe.maintenance.position_deletes import RewrittenPositionDeletes, rewrite_position_delete_files
+from icefloe.maintenance.deletes.position import RewrittenPositionDeletes, rewrite_position_delete_files
+from icefloe.maintenance.deletes.writing import DeleteWriter
 from icefloe.manifests import DataFile, FileContent
 from icefloe.schema import types
 from icefloe.sql.procedures import call

@@ -16,8 +16,8 @@ from icefloe.catalog import Catalog
 from icefloe.errors import InvalidInputError, StateError
 from icefloe.formats.file_formats import DATA_FORMATS, reader_of, writer_of
 from icefloe.formats.position_deletes import POSITION_DELETE_SCHEMA, relocate_position_deletes
-from icefloe.maintenance.prefixes import Prefixes
-from icefloe.maintenance.table_path import RewrittenTablePath
+from icefloe.maintenance.copies.prefixes import Prefixes
+from icefloe.maintenance.copies.table_path import RewrittenTablePath
 from icefloe.manifests import SnapshotManifests
 from icefloe.schema import Schema, reserved, schema_to_arrow, types
 from icefloe.verification import silent

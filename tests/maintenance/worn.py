@@ -10,7 +10,7 @@ from icefloe import Table
 from icefloe.catalog import Catalog
 from icefloe.data import write_data_files
 from icefloe.maintenance import reachable_files
-from icefloe.maintenance.lease import NAME as LEASE
+from icefloe.maintenance.care.lease import NAME as LEASE
 from icefloe.schema import types
 from icefloe.verification import silent
 from icefloe.versions import Feature, allows

@@ -26,7 +26,7 @@ def test_files_are_looked_for_and_deleted_by_tasks(
 ) -> None:
     # Few files would be read and deleted here.
     monkeypatch.setattr("icefloe.maintenance.engines.WORTH_A_JOB", 0)
-    monkeypatch.setattr("icefloe.maintenance.deleting._FEW", 0)
+    monkeypatch.setattr("icefloe.maintenance.files.deleting._FEW", 0)
     catalog = load_catalog(
         "lake", type="sql", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path / "files")
     )

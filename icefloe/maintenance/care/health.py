@@ -1,0 +1,243 @@
+"""How healthy a table is, from its metadata and manifests alone: files and deletes by partition, manifests, snapshots, logs."""
+
+import datetime as dt
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from icefloe import properties as props
+from icefloe.commit import Caches, ManifestChoice, Parent, Workbench, groups_to_rewrite, now_ms
+from icefloe.errors import IcefloeError
+from icefloe.maintenance.branches import branch_head
+from icefloe.maintenance.deletes.dangling import RemovedDeletes, dangling_deletes
+from icefloe.maintenance.maintained_table import MaintainedTable
+from icefloe.maintenance.rewrite.file_sizes import FileSizes
+from icefloe.maintenance.statistics.partition_counts import COUNTERS, NEVER, TIMES, CommitTimes, PartitionCounts
+from icefloe.manifests import ManifestColumns, ManifestContent, ManifestFile, Metric, wanted
+from icefloe.metadata import TableMetadata
+from icefloe.parallel import in_order
+from icefloe.partitioning import partition_path
+from icefloe.planning import default_workers
+from icefloe.progress import Listener, Stage, listener_or_bar
+from icefloe.schema import IcebergType, types
+
+_SHOWN = 10
+_COLUMNS = ("content", "file_format", "file_size_in_bytes", "content_size_in_bytes", "record_count")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionHealth:
+    """What the files of one partition sum up to."""
+
+    spec_id: int
+    partition: str
+    """As a path, such as `region=eu`; empty in an unpartitioned spec."""
+    data_files: int = 0
+    data_bytes: int = 0
+    records: int = 0
+    small_files: int = 0
+    """Data files below the smallest size that compaction leaves alone."""
+    small_bytes: int = 0
+    large_files: int = 0
+    position_delete_files: int = 0
+    position_deletes: int = 0
+    deletion_vectors: int = 0
+    vector_deletes: int = 0
+    equality_delete_files: int = 0
+    equality_deletes: int = 0
+    delete_bytes: int = 0
+    changed_ms: int | None = None
+    """When a writer last added a file that is still there."""
+    maintained_ms: int | None = None
+    """The same of maintenance."""
+    overlap_depth: float | None = None
+    """With how many files a file overlaps on average by the first column of the table's order, itself among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestHealth:
+    """The manifests of one kind."""
+
+    count: int = 0
+    bytes: int = 0
+    entries: int = 0
+    reasons: tuple[str, ...] = ()
+    """Why `rewrite_manifests` would write some of them anew; empty if they are good."""
+
+
+@dataclass(frozen=True)
+class TableHealth:
+    """The state of a branch, and of the table that it is of."""
+
+    snapshot_id: int | None
+    format_version: int
+    now_ms: int
+    sizes: FileSizes
+    partitions: tuple[PartitionHealth, ...] = field(repr=False)
+    data_manifests: ManifestHealth
+    delete_manifests: ManifestHealth
+    dangling: RemovedDeletes
+    """The delete files that delete nothing, by what they are."""
+    snapshots: int
+    oldest_snapshot_ms: int | None
+    refs: int
+    metadata_log: int
+    """Earlier metadata files that the table still names."""
+    statistics_files: int
+    partition_statistics_files: int
+    manifest_target: int
+    """The size that manifests should have."""
+    has_statistics: bool
+    """Whether there are table statistics of the current snapshot."""
+
+    def total(self, counter: str) -> int:
+        """The sum of a counter, such as `small_files`, over all partitions."""
+        return sum(getattr(each, counter) for each in self.partitions)
+
+    def to_arrow(self) -> pa.Table:
+        """One row for each partition."""
+        rows = {name: [getattr(each, name) for each in self.partitions] for name in HEALTH_SCHEMA.names}
+        return pa.table(rows, HEALTH_SCHEMA)
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        total = self.total
+        if self.snapshot_id is None:
+            yield "no rows were ever written"
+        yield (
+            f"{total('data_files')} data files, {_size(total('data_bytes'))}, {total('records')} rows in "
+            f"{len(self.partitions)} partitions; {total('small_files')} small ones, {total('large_files')} large ones"
+        )
+        yield (
+            f"deletes: {total('deletion_vectors')} vectors of {total('vector_deletes')} rows, "
+            f"{total('position_delete_files')} position delete files, {total('equality_delete_files')} equality delete files; "
+            f"{self.dangling.removed_delete_files_count} delete nothing"
+        )
+        for name, side in (("data", self.data_manifests), ("deletes", self.delete_manifests)):
+            why = "; ".join(side.reasons) or "good"
+            yield f"manifests of {name}: {side.count} of {_size(side.bytes)} with {side.entries} entries: {why}"
+        yield (
+            f"{self.snapshots} snapshots{_since(self.oldest_snapshot_ms)}, {self.refs} branches and tags, "
+            f"{self.metadata_log} earlier metadata files, {self.statistics_files} statistics files"
+        )
+        worst = sorted(self.partitions, key=lambda each: each.small_files, reverse=True)
+        for each in worst[:_SHOWN] if len(worst) > 1 else ():
+            yield _line(each)
+        if len(worst) > _SHOWN:
+            yield f"  ... and {len(worst) - _SHOWN} more partitions"
+
+
+HEALTH_SCHEMA = pa.schema(
+    [
+        pa.field("spec_id", pa.int32()),
+        pa.field("partition", pa.string()),
+        *(pa.field(name, pa.int64()) for name in COUNTERS),
+        *(pa.field(name, pa.int64()) for name in TIMES),
+        pa.field("overlap_depth", pa.float64()),
+    ]
+)
+"""The columns of `TableHealth.to_arrow`."""
+
+
+def health(table: MaintainedTable, branch: str | None = None, progress: Listener | None = None) -> TableHealth:
+    """The health of a branch; manifests are read, and no other file."""
+    metadata = table.metadata
+    head = branch_head(metadata, branch)
+    parent = Parent(metadata, Workbench(table.storage, Caches(), now_ms), head)
+    manifests = {content: parent.manifests(content) for content in ManifestContent}
+    sizes = FileSizes.of({}, props.WRITE_TARGET_FILE_SIZE_BYTES.of(metadata.properties))
+    counts = PartitionCounts(sizes, CommitTimes.of(metadata), _sort_field(metadata))
+    _count(parent, [each for group in manifests.values() for each in group], counts, listener_or_bar(progress))
+    has_deletes = bool(manifests[ManifestContent.DELETES])
+    statistics = {file.snapshot_id for file in metadata.statistics}
+    return TableHealth(
+        snapshot_id=None if head is None else head.snapshot_id,
+        format_version=metadata.format_version,
+        now_ms=now_ms(),
+        sizes=sizes,
+        partitions=tuple(_partitions(counts, metadata)),
+        data_manifests=_manifest_health(metadata, manifests[ManifestContent.DATA]),
+        delete_manifests=_manifest_health(metadata, manifests[ManifestContent.DELETES]),
+        dangling=RemovedDeletes.of(dangling_deletes(parent)) if has_deletes else RemovedDeletes(),
+        snapshots=len(metadata.snapshots),
+        oldest_snapshot_ms=min((each.timestamp_ms for each in metadata.snapshots), default=None),
+        refs=len(metadata.refs),
+        metadata_log=len(metadata.metadata_log),
+        statistics_files=len(metadata.statistics),
+        partition_statistics_files=len(metadata.partition_statistics),
+        manifest_target=props.MANIFEST_TARGET_SIZE_BYTES.of(metadata.properties),
+        has_statistics=head is not None and head.snapshot_id in statistics,
+    )
+
+
+def _sort_field(metadata: TableMetadata) -> tuple[int, IcebergType] | None:
+    """The first column of the table's order, if bounds of files tell how it is kept."""
+    order = metadata.sort_orders_by_id.get(metadata.default_sort_order_id)
+    if order is None or not order.fields or not order.fields[0].transform.preserves_order:
+        return None
+    column = metadata.schema().fields_by_id.get(order.fields[0].source_ids[0])
+    is_ordered = column is not None and not isinstance(column.field_type, types.UUIDType | types.FixedType)
+    return (column.field_id, column.field_type) if column is not None and is_ordered else None
+
+
+def _count(parent: Parent, manifests: list[ManifestFile], counts: PartitionCounts, listener: Listener) -> None:
+    ids = () if counts.sort_field is None else (counts.sort_field[0],)
+    chosen = wanted(*_COLUMNS, field_ids=ids, metrics=(Metric.LOWER_BOUNDS, Metric.UPPER_BOUNDS))
+    stage = Stage("manifests", len(manifests), listener)
+
+    def read(manifest: ManifestFile) -> ManifestColumns:
+        columns = parent.read(manifest, chosen)
+        return columns.filter(columns.is_live)
+
+    for columns in in_order(read, manifests, default_workers(), "icefloe-health"):
+        counts.add(columns)
+        stage.step()
+
+
+def _partitions(counts: PartitionCounts, metadata: TableMetadata) -> Iterator[PartitionHealth]:
+    sums = [counts.column(name).tolist() for name in COUNTERS]
+    times = [[None if time == NEVER else time for time in counts.column(name).tolist()] for name in TIMES]
+    depths = [None if np.isnan(depth) else depth for depth in counts.overlap_depths().tolist()]
+    for (spec_id, values), *rest in zip(counts.tuples, *sums, *times, depths, strict=True):
+        yield PartitionHealth(spec_id, _path(metadata, spec_id, values), *rest)
+
+
+def _path(metadata: TableMetadata, spec_id: int, values: tuple[types.Value, ...]) -> str:
+    try:
+        return partition_path(metadata.spec(spec_id), values, metadata.schema())
+    except IcefloeError:
+        # Its column may be gone.
+        return ", ".join(map(str, values))
+
+
+def _manifest_health(metadata: TableMetadata, manifests: tuple[ManifestFile, ...]) -> ManifestHealth:
+    groups = groups_to_rewrite(metadata, manifests, ManifestChoice())
+    entries = sum((each.added_files_count or 0) + (each.existing_files_count or 0) for each in manifests)
+    size = sum(each.manifest_length for each in manifests)
+    return ManifestHealth(
+        len(manifests), size, entries, tuple(f"spec {group.spec_id}: {group.reason}" for group in groups)
+    )
+
+
+def _size(count: float) -> str:
+    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
+        if count < 1024 or unit == "TiB":
+            break
+        count /= 1024
+    return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
+
+
+def _since(moment: int | None) -> str:
+    return "" if moment is None else f" since {dt.datetime.fromtimestamp(moment / 1000, dt.UTC):%Y-%m-%d %H:%M}"
+
+
+def _line(each: PartitionHealth) -> str:
+    depth = "" if each.overlap_depth is None else f", overlap {each.overlap_depth:.1f}"
+    return (
+        f"  {each.partition or 'unpartitioned'} (spec {each.spec_id}): {each.data_files} files, {_size(each.data_bytes)}, "
+        f"{each.small_files} small{depth}"
+    )

@@ -1,0 +1,255 @@
+"""The run of `maintain`: what health says is due is done, step by step on the newest state, and a report says what came of it."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import ClassVar
+
+from icefloe import properties as props
+from icefloe.commit import Expire, ManifestChoice, now_ms
+from icefloe.errors import IcefloeError, InvalidInputError, StateError
+from icefloe.maintenance.care.health import TableHealth, health
+from icefloe.maintenance.care.lease import Lease
+from icefloe.maintenance.care.policy import Decision, MaintenancePolicy, Step, choose_groups, decide, overlapping
+from icefloe.maintenance.deletes.dangling import remove_dangling_deletes
+from icefloe.maintenance.deletes.equality import convert_equality_deletes
+from icefloe.maintenance.deletes.position import rewrite_position_delete_files
+from icefloe.maintenance.engines import engine_of
+from icefloe.maintenance.expiry.expire_snapshots import ExpiryRequest, expire_snapshots
+from icefloe.maintenance.maintained_table import MaintainedTable
+from icefloe.maintenance.manifests import rewrite_manifests
+from icefloe.maintenance.orphans.orphan_files import OrphanRequest, remove_orphan_files
+from icefloe.maintenance.rewrite.plan import RewritePlan, plan_rewrite
+from icefloe.maintenance.statistics.table import compute_table_stats
+from icefloe.progress import Listener, listener_or_bar
+from icefloe.schema import JSON
+
+_ORPHAN_AGE_MS = 3 * 86_400_000
+
+
+class StepOutcome(StrEnum):
+    """How a step ended."""
+
+    DONE = "done"
+    NOT_DUE = "not due"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class StepReport:
+    """One step: what health said, what was done, what it cost, and what is left."""
+
+    step: Step
+    outcome: StepOutcome
+    reason: str
+    """What health said."""
+    result: object | None = None
+    """What the procedure returned."""
+    seconds: float = 0.0
+    bytes: int = 0
+    """Bytes of files that were rewritten."""
+    left: tuple[str, ...] = ()
+    """What could be done and was not, and why."""
+    error: str | None = None
+
+    def __str__(self) -> str:
+        cost = f" in {self.seconds:.1f} s" if self.outcome is StepOutcome.DONE else ""
+        text = f"{self.step}: {self.outcome}{cost}: {self.reason}"
+        text += "" if self.error is None else f"\n  failed: {self.error}"
+        return "\n".join([text, *(f"  left: {each}" for each in self.left)])
+
+
+@dataclass(frozen=True)
+class MaintenanceReport:
+    """What a run did: every step, and the table's health before and after."""
+
+    run: str
+    steps: tuple[StepReport, ...]
+    before: TableHealth = field(repr=False)
+    after: TableHealth = field(repr=False)
+
+    @property
+    def exit_code(self) -> int:
+        """For a command: 0 if all that was due is done, 1 if a step failed."""
+        return int(any(each.outcome is StepOutcome.FAILED for each in self.steps))
+
+    def __str__(self) -> str:
+        return "\n".join(["before:", str(self.before), *map(str, self.steps), "after:", str(self.after)])
+
+    def to_json(self) -> JSON:
+        """The report as JSON."""
+        return {
+            "run": self.run,
+            "steps": [
+                {
+                    "step": str(each.step),
+                    "outcome": str(each.outcome),
+                    "reason": each.reason,
+                    "result": None if each.result is None else str(each.result),
+                    "seconds": each.seconds,
+                    "bytes": each.bytes,
+                    "left": list(each.left),
+                    "error": each.error,
+                }
+                for each in self.steps
+            ],
+        }
+
+
+@dataclass(frozen=True)
+class MaintenancePlan:
+    """The steps that are due by the table's health; `run` does them, each on the newest state of the table."""
+
+    decisions: tuple[Decision, ...]
+    health: TableHealth = field(repr=False)
+    policy: MaintenancePolicy
+    budget: int
+    """How many bytes of data files may be rewritten."""
+    _table: MaintainedTable = field(repr=False, compare=False)
+
+    def __str__(self) -> str:
+        return "\n".join([str(self.health), *map(str, self.decisions)])
+
+    def to_json(self) -> JSON:
+        """The plan as JSON."""
+        return {
+            "budget": self.budget,
+            "steps": [{"step": str(each.step), "due": each.is_due, "reason": each.reason} for each in self.decisions],
+        }
+
+    def run(self, engine: object | None = None, progress: Listener | None = None) -> MaintenanceReport:
+        """Do what is due; a step that fails does not keep the others from being done."""
+        engine_of(engine)
+        lease = Lease.take(self._table.storage, self._table.metadata)
+        try:
+            return _Run(self, lease, engine, listener_or_bar(progress)).report()
+        finally:
+            lease.release()
+
+
+def plan_maintenance(
+    table: MaintainedTable, policy: MaintenancePolicy | Mapping[str, object] | None = None, budget: int | None = None
+) -> MaintenancePlan:
+    """What is due for the newest state of a table."""
+    metadata = table.refresh().metadata
+    chosen = policy if isinstance(policy, MaintenancePolicy) else MaintenancePolicy.of(metadata.properties, policy)
+    if not chosen.enabled:
+        raise StateError(f"{props.MAINTENANCE_ENABLED.key} of the table is false, so it is left alone")
+    if budget is not None and budget < 0:
+        raise InvalidInputError(f"budget is {budget}; give a number of bytes that may be rewritten")
+    now = health(table)
+    decisions = decide(now, chosen)
+    return MaintenancePlan(decisions, now, chosen, chosen.max_bytes if budget is None else budget, _table=table)
+
+
+@dataclass(slots=True)
+class _Run:
+    """A run under way."""
+
+    plan: MaintenancePlan
+    lease: Lease
+    engine: object | None
+    listener: Listener
+    spent: int = 0
+
+    def report(self) -> MaintenanceReport:
+        steps = tuple(self._steps())
+        return MaintenanceReport(self.lease.run, steps, self.plan.health, health(self._table.refresh()))
+
+    @property
+    def _table(self) -> MaintainedTable:
+        return self.plan._table
+
+    @property
+    def _summary(self) -> dict[str, str]:
+        return {"icefloe.maintain-run": self.lease.run}
+
+    def _steps(self) -> Iterator[StepReport]:
+        for decision in self.plan.decisions:
+            if not decision.is_due:
+                yield StepReport(decision.step, StepOutcome.NOT_DUE, decision.reason)
+                continue
+            self.lease.refresh()
+            start = time.monotonic()
+            try:
+                self._table.refresh()
+                done = self._work[decision.step](self)
+            except IcefloeError as error:
+                done = StepReport(decision.step, StepOutcome.FAILED, "", error=str(error))
+            yield replace(done, reason=decision.reason, seconds=time.monotonic() - start)
+
+    def _compact(self) -> StepReport:
+        plan = plan_rewrite(
+            self._table, options={"partial-progress.enabled": "true"}, snapshot_properties=self._summary
+        )
+        return self._rewrite(Step.COMPACT, plan)
+
+    def _sort(self) -> StepReport:
+        options = {"partial-progress.enabled": "true", "rewrite-all": "true"}
+        plan = plan_rewrite(self._table, strategy="sort", options=options, snapshot_properties=self._summary)
+        return self._rewrite(Step.SORT, plan, is_sort=True)
+
+    def _rewrite(self, step: Step, plan: RewritePlan, *, is_sort: bool = False) -> StepReport:
+        now, policy = health(self._table), self.plan.policy
+        only = overlapping(now, policy) if is_sort else None
+        chosen = choose_groups(plan.groups, now, policy, self.plan.budget - self.spent, only)
+        if not chosen.groups:
+            return StepReport(step, StepOutcome.DONE, "", left=chosen.left)
+        result = replace(plan, groups=chosen.groups).run(self.engine, self.listener)
+        self.spent += chosen.bytes
+        failed = result.failed_data_files_count
+        return StepReport(
+            step,
+            StepOutcome.FAILED if failed else StepOutcome.DONE,
+            "",
+            result,
+            bytes=chosen.bytes,
+            left=chosen.left,
+            error=f"{failed} files could not be rewritten" if failed else None,
+        )
+
+    def _dangling(self) -> StepReport:
+        result = remove_dangling_deletes(self._table, snapshot_properties=self._summary)
+        return StepReport(Step.DANGLING_DELETES, StepOutcome.DONE, "", result)
+
+    def _convert(self) -> StepReport:
+        result = convert_equality_deletes(
+            self._table, engine_of(self.engine), progress=self.listener, snapshot_properties=self._summary
+        )
+        return StepReport(Step.CONVERT, StepOutcome.DONE, "", result)
+
+    def _positions(self) -> StepReport:
+        result = rewrite_position_delete_files(
+            self._table, engine_of(self.engine), progress=self.listener, snapshot_properties=self._summary
+        )
+        return StepReport(Step.POSITION_DELETES, StepOutcome.DONE, "", result)
+
+    def _orphans(self) -> StepReport:
+        request = OrphanRequest(now_ms() - _ORPHAN_AGE_MS, engine_of(self.engine), self.listener)
+        return StepReport(Step.ORPHANS, StepOutcome.DONE, "", remove_orphan_files(self._table, request))
+
+    def _manifests(self) -> StepReport:
+        result = rewrite_manifests(self._table, ManifestChoice(), None, self._summary, self.listener)
+        return StepReport(Step.MANIFESTS, StepOutcome.DONE, "", result)
+
+    def _expire(self) -> StepReport:
+        request = ExpiryRequest(Expire(None, None, ()), engine=engine_of(self.engine), listener=self.listener)
+        result = expire_snapshots(self._table, request)
+        return StepReport(Step.EXPIRE, StepOutcome.DONE, "", result, left=(result.problem,) if result.problem else ())
+
+    def _statistics(self) -> StepReport:
+        result = compute_table_stats(self._table, engine=self.engine, progress=self.listener)
+        return StepReport(Step.STATISTICS, StepOutcome.DONE, "", result)
+
+    _work: ClassVar[Mapping[Step, Callable[["_Run"], StepReport]]] = {
+        Step.CONVERT: _convert,
+        Step.COMPACT: _compact,
+        Step.SORT: _sort,
+        Step.DANGLING_DELETES: _dangling,
+        Step.POSITION_DELETES: _positions,
+        Step.MANIFESTS: _manifests,
+        Step.EXPIRE: _expire,
+        Step.STATISTICS: _statistics,
+        Step.ORPHANS: _orphans,
+    }

@@ -1,0 +1,321 @@
+"""What is wrong with a branch and can be repaired: findings of `verify` with the evidence that a repair needs; nothing is changed.
+
+Never guessed: what cannot be known from metadata and files is refused, with the reason.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe.commit import Caches, Parent, Workbench, now_ms
+from icefloe.data import ForeignFile, describe_files
+from icefloe.errors import IcefloeError
+from icefloe.maintenance.maintained_table import MaintainedTable
+from icefloe.manifests import EVERYTHING, DataFile, FileContent, ManifestEntry
+from icefloe.metadata import Snapshot, TableMetadata
+from icefloe.partitioning import UNPARTITIONED, partition_path
+from icefloe.storage import identities, identity
+from icefloe.verification import Code, Finding, VerificationReport
+from icefloe.versions import Feature, allows
+
+
+class RepairKind(StrEnum):
+    """What can be repaired, in the order in which it is done."""
+
+    RESTORE_FILES = "restore-files"
+    """A missing file is copied from one of the same name and length under the table's location."""
+    MISSING_MANIFESTS = "missing-manifests"
+    """The branch goes back to its newest snapshot whose manifest list and manifests can be read."""
+    MISSING_DATA_FILES = "missing-data-files"
+    """Entries of data files that do not exist are removed, so that the rest can be read."""
+    MISSING_DELETE_FILES = "missing-delete-files"
+    """Entries of delete files that do not exist are removed: rows come back that they deleted."""
+    DUPLICATE_ENTRIES = "duplicate-entries"
+    """Of two equal live entries of one file the later one is removed."""
+    FILE_METRICS = "file-metrics"
+    """Lengths, counts and bounds become those of the files' footers."""
+    MANIFEST_COUNTS = "manifest-counts"
+    """Manifests are written anew whose counts or partition summaries are not those of their entries."""
+    SUMMARY_TOTALS = "summary-totals"
+    """The totals of the snapshot's summary are counted."""
+    DANGLING_DELETES = "dangling-deletes"
+    """Delete files that delete nothing are removed."""
+    REFS = "refs"
+    """Branches, tags and statistics of snapshots that do not exist are dropped."""
+
+    @property
+    def changes_rows(self) -> bool:
+        """Whether a scan may give other rows afterwards, so that it must be accepted by name."""
+        return self in _CHANGE_ROWS
+
+
+_CHANGE_ROWS = (
+    RepairKind.MISSING_MANIFESTS,
+    RepairKind.MISSING_DATA_FILES,
+    RepairKind.MISSING_DELETE_FILES,
+    RepairKind.DUPLICATE_ENTRIES,
+)
+
+_METRIC_CODES = (Code.RECORD_COUNT, Code.COLUMN_COUNTS, Code.COLUMN_BOUNDS, Code.FILE_LENGTH)
+_LISTED_CODES = (Code.MANIFEST_COUNTS, Code.MANIFEST_SUMMARY)
+_MISSING_CODES = (Code.FILE_MISSING, Code.FILE_UNREADABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """One repair: of which files, by which evidence."""
+
+    kind: RepairKind
+    evidence: tuple[str, ...]
+    locations: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    """Where restored files come from, one for each location."""
+    files: tuple[DataFile, ...] = field(default=(), repr=False)
+    """The entries as files say that they should be."""
+    snapshot_id: int | None = None
+    """The snapshot that a branch goes back to."""
+
+    def __str__(self) -> str:
+        must = " (changes rows: accept it by name)" if self.kind.changes_rows else ""
+        return "\n".join([f"{self.kind}{must}", *(f"  {each}" for each in self.evidence)])
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What was found: proposals, and what cannot be repaired with the reason."""
+
+    proposals: tuple[Proposal, ...]
+    refused: tuple[str, ...]
+
+
+def find_repairs(table: MaintainedTable, head: Snapshot | None, report: VerificationReport) -> Findings:
+    """The repairs that the findings of a check of a branch allow for."""
+    return _Search(table, head, report).run()
+
+
+class _Search:
+    """Gathers evidence for the findings of one report."""
+
+    def __init__(self, table: MaintainedTable, head: Snapshot | None, report: VerificationReport) -> None:
+        self._table = table
+        self._head = head
+        self._findings = report.findings
+        self._handled: set[int] = set()
+        self._refused: list[str] = []
+        self._parent = Parent(table.metadata, Workbench(table.storage, Caches(), now_ms), head)
+
+    def run(self) -> Findings:
+        lost = self._lost_manifests()
+        searches: tuple[Callable[[], Iterable[Proposal]], ...] = (
+            (lambda: lost, self._refs)
+            if lost or self._refused
+            else (
+                self._missing,
+                self._duplicates,
+                self._metrics,
+                self._listed,
+                self._totals,
+                self._dangling,
+                self._refs,
+            )
+        )
+        proposals = tuple(proposal for search in searches for proposal in search())
+        rest = (finding for index, finding in enumerate(self._findings) if index not in self._handled)
+        order = list(RepairKind)
+        return Findings(
+            tuple(sorted(proposals, key=lambda each: order.index(each.kind))),
+            (*self._refused, *(f"{finding}: there is no repair for it" for finding in rest)),
+        )
+
+    @property
+    def _metadata(self) -> TableMetadata:
+        return self._table.metadata
+
+    def _take(self, *codes: Code) -> list[Finding]:
+        """The findings of these codes, which are dealt with from now on."""
+        chosen = [(index, each) for index, each in enumerate(self._findings) if each.code in codes]
+        self._handled.update(index for index, _ in chosen)
+        return [each for _, each in chosen]
+
+    # -- lists and manifests
+
+    def _lost_manifests(self) -> list[Proposal]:
+        if self._head is None or _is_whole(self._parent, self._head):
+            return []
+        names = [str(finding) for finding in self._take(*_MISSING_CODES)]
+        ancestors = list(self._metadata.ancestors(self._head.snapshot_id))[1:]
+        for lost, snapshot in enumerate(ancestors, 1):
+            if _is_whole(self._parent, snapshot):
+                changes = f"{lost} snapshots after it are lost to the branch"
+                why = f"snapshot {snapshot.snapshot_id} is the newest one whose manifests can be read; {changes}"
+                return [Proposal(RepairKind.MISSING_MANIFESTS, (*names, why), snapshot_id=snapshot.snapshot_id)]
+        self._refused += [f"{name}: no snapshot before it can be read either" for name in names]
+        return []
+
+    # -- files
+
+    def _missing(self) -> Iterator[Proposal]:
+        missing = {finding.location or "": finding for finding in self._take(Code.FILE_MISSING)}
+        entries = self._entries(missing)
+        for location in missing.keys() - {identity(entry.data_file.file_path) for entry in entries} - _paths(entries):
+            self._refused.append(f"{missing[location]}: no file of the branch is there")
+        sources = _same_files(self._table, [entry.data_file for entry in entries])
+        found = [entry.data_file for entry in entries if entry.data_file.file_path in sources]
+        if found:
+            pairs = tuple((file.file_path, sources[file.file_path]) for file in found)
+            yield Proposal(
+                RepairKind.RESTORE_FILES,
+                tuple(f"{path} is also at {source}" for path, source in pairs),
+                tuple(path for path, _ in pairs),
+                tuple(source for _, source in pairs),
+            )
+        rest = [entry.data_file for entry in entries if entry.data_file.file_path not in sources]
+        for kind, chosen in (
+            (RepairKind.MISSING_DATA_FILES, [file for file in rest if file.content is FileContent.DATA]),
+            (RepairKind.MISSING_DELETE_FILES, [file for file in rest if file.content is not FileContent.DATA]),
+        ):
+            if chosen:
+                evidence = tuple(f"{file.file_path} is missing, {self._lost(file)}" for file in chosen)
+                yield Proposal(kind, evidence, tuple(file.file_path for file in chosen))
+
+    def _lost(self, file: DataFile) -> str:
+        what = "rows are lost" if file.content is FileContent.DATA else "deletes are lost, whose rows come back"
+        try:
+            where = partition_path(self._metadata.spec(file.spec_id), file.partition, self._metadata.schema())
+        except IcefloeError:
+            where = str(file.partition)
+        return f"with it {file.record_count} {what}" + (f" of {where}" if where else "")
+
+    def _duplicates(self) -> Iterator[Proposal]:
+        locations = {finding.location or "" for finding in self._take(Code.PATH_TWICE)}
+        entries = self._entries(locations)
+        chosen: list[str] = []
+        for location in sorted(locations):
+            own = [entry.data_file for entry in entries if entry.data_file.file_path == location]
+            if len({_comparable(file) for file in own}) == 1:
+                chosen.append(location)
+            else:
+                self._refused.append(
+                    f"{location} is in the branch {len(own)} times, and its entries differ; choose by hand"
+                )
+        if chosen:
+            evidence = tuple(f"{location} has equal entries; the oldest stays" for location in chosen)
+            yield Proposal(RepairKind.DUPLICATE_ENTRIES, evidence, tuple(chosen))
+
+    def _metrics(self) -> Iterator[Proposal]:
+        findings = self._take(*_METRIC_CODES)
+        entries = {entry.data_file.file_path: entry.data_file for entry in self._entries(_locations(findings))}
+        files: list[DataFile] = []
+        evidence: list[str] = []
+        for path in dict.fromkeys(finding.location or "" for finding in findings):
+            said = [str(finding) for finding in findings if finding.location == path]
+            try:
+                files.append(self._described(entries[path]))
+                evidence += said
+            except (IcefloeError, KeyError) as error:
+                self._refused += [f"{each}: {_problem(error)}" for each in said]
+        if files:
+            paths = tuple(file.file_path for file in files)
+            yield Proposal(RepairKind.FILE_METRICS, tuple(evidence), paths, files=tuple(files))
+
+    def _described(self, file: DataFile) -> DataFile:
+        """The entry as its file says that it should be."""
+        if file.content is not FileContent.DATA:
+            raise _Refused("only entries of data files are corrected")
+        size = self._table.storage.stat(file.file_path).size
+        foreign = ForeignFile(file.file_path, size, file.file_format, {})
+        [own] = describe_files([foreign], self._metadata, self._table.storage, UNPARTITIONED, workers=1).files
+        if own.record_count > file.record_count and allows(self._metadata.format_version, Feature.ROW_LINEAGE):
+            raise _Refused(
+                f"it has {own.record_count} rows and row ids for {file.record_count}, so that the rest would share ids with"
+                " rows of other files; write its rows anew"
+            )
+        return replace(
+            own,
+            spec_id=file.spec_id,
+            partition=file.partition,
+            key_metadata=file.key_metadata,
+            sort_order_id=file.sort_order_id,
+            first_row_id=file.first_row_id,
+        )
+
+    # -- manifests, totals, deletes, refs
+
+    def _listed(self) -> Iterator[Proposal]:
+        findings = self._take(*_LISTED_CODES)
+        if findings:
+            locations = tuple(dict.fromkeys(finding.location or "" for finding in findings))
+            yield Proposal(RepairKind.MANIFEST_COUNTS, tuple(map(str, findings)), locations)
+
+    def _totals(self) -> Iterator[Proposal]:
+        if findings := self._take(Code.SUMMARY_TOTALS):
+            yield Proposal(RepairKind.SUMMARY_TOTALS, tuple(map(str, findings)))
+
+    def _dangling(self) -> Iterator[Proposal]:
+        if findings := self._take(Code.DELETE_DANGLING):
+            yield Proposal(RepairKind.DANGLING_DELETES, tuple(map(str, findings)))
+
+    def _refs(self) -> Iterator[Proposal]:
+        if findings := self._take(Code.REF_UNRESOLVED, Code.STATISTICS_UNRESOLVED):
+            yield Proposal(RepairKind.REFS, tuple(map(str, findings)))
+
+    def _entries(self, locations: Iterable[str]) -> list[ManifestEntry]:
+        """The live entries of the branch about files at some locations."""
+        wanted = {identity(location) for location in locations if location}
+        entries: list[ManifestEntry] = []
+        for manifest in self._parent.manifests_of(self._head) if wanted else ():
+            columns = self._parent.read(manifest)
+            mask = pc.is_in(identities(columns.column("file_path")), value_set=_texts(wanted))
+            entries += columns.filter(pc.and_(mask, columns.is_live)).entries()
+        return entries
+
+
+class _Refused(IcefloeError):
+    """A repair that is not done."""
+
+
+def _problem(error: Exception) -> str:
+    return "no live entry is about it" if isinstance(error, KeyError) else str(error)
+
+
+def _locations(findings: Iterable[Finding]) -> list[str]:
+    return [finding.location or "" for finding in findings]
+
+
+def _texts(values: Iterable[str]) -> pa.Array:
+    return pa.array(sorted(values), pa.string())
+
+
+def _paths(entries: Iterable[ManifestEntry]) -> set[str]:
+    return {entry.data_file.file_path for entry in entries}
+
+
+def _comparable(file: DataFile) -> str:
+    """All that an entry says of a file but its row ids, which each entry has of its own."""
+    return repr(replace(file, first_row_id=None))
+
+
+def _is_whole(parent: Parent, snapshot: Snapshot) -> bool:
+    """Whether the manifest list and all manifests of a snapshot can be read."""
+    try:
+        for manifest in parent.manifests_of(snapshot):
+            parent.read(manifest, EVERYTHING)
+    except IcefloeError:
+        return False
+    return True
+
+
+def _same_files(table: MaintainedTable, missing: Sequence[DataFile]) -> dict[str, str]:
+    """Where files of the same name and length are under the table's location, if exactly one is."""
+    if not missing or table.metadata.location is None:
+        return {}
+    keys = {(file.file_path.rpartition("/")[2], file.file_size_in_bytes): file.file_path for file in missing}
+    found: dict[str, list[str]] = {}
+    for info in table.storage.list_prefix(table.metadata.location):
+        path = keys.get((info.location.rpartition("/")[2], info.size))
+        if path is not None and identity(path) != identity(info.location):
+            found.setdefault(path, []).append(info.location)
+    return {path: places[0] for path, places in found.items() if len(places) == 1}

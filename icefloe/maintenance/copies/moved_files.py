@@ -1,0 +1,272 @@
+"""Files of a table written again for another location: manifests, lists, delete files and metadata, each with other paths in it.
+
+A file in which nothing changes, as in tables with relative paths, is not written; it is copied as it is.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe import properties as props
+from icefloe.errors import InvalidLocationError, StorageError
+from icefloe.formats.deletion_vector_codec import REFERENCED_DATA_FILE
+from icefloe.formats.position_deletes import relocate_position_deletes
+from icefloe.formats.puffin.files import with_blob_properties
+from icefloe.maintenance.copies.prefixes import Prefixes
+from icefloe.manifests import (
+    FileContent,
+    ManifestColumns,
+    ManifestContent,
+    ManifestFile,
+    decode_manifest,
+    decode_manifest_list,
+    relocated_list,
+    relocated_manifest,
+    wanted,
+    with_paths,
+    with_text_bounds,
+)
+from icefloe.metadata import MetadataCompression, pack_metadata_file, resolve_location, unpack_metadata_file
+from icefloe.schema import JSON, Schema, reserved
+from icefloe.storage import Storage, identity
+
+_PATH_PROPERTIES = tuple(
+    known.key for known in (props.DATA_PATH, props.METADATA_PATH, props.OBJECT_STORAGE_PATH, props.FOLDER_STORAGE_PATH)
+)
+
+_CHANGING = ("file_path", "referenced_data_file", "file_size_in_bytes")
+"""The columns of a manifest that may be others at the target."""
+
+
+@dataclass(frozen=True, slots=True)
+class MovedFile:
+    """A file that the copy has: how long it is there, and whether it was written again."""
+
+    path: str
+    size: int
+    is_staged: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteFile:
+    """What is to be known of a delete file to write it again."""
+
+    path: str
+    file_format: str
+    is_by_position: bool
+    size: int
+    added_by: int
+    """The snapshot that added it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilesOfManifest:
+    """The live files of a manifest, and what became of it; delete manifests wait for the sizes of their files."""
+
+    manifest: ManifestFile
+    paths: pa.Array
+    added_by: pa.Array
+    """The snapshots that added the files."""
+    deletes: tuple[DeleteFile, ...] = ()
+    moved: MovedFile | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Relocation:
+    """How files of a table are written for another location; executors get it."""
+
+    storage: Storage
+    prefixes: Prefixes
+    staging: str
+    schema: Schema
+    properties: Mapping[str, str]
+    table_location: str | None
+    """What relative paths stand on."""
+
+    def staged(self, path: str) -> str:
+        """Where a file is kept until it is copied."""
+        return self.staging + self.prefixes.rest(path)
+
+    # Manifests
+
+    def files_of(self, manifest: ManifestFile) -> FilesOfManifest:
+        """The files of a manifest; a data manifest is written again at once."""
+        data = self.storage.read(manifest.manifest_path)
+        names = wanted("file_path", "file_format", "file_size_in_bytes", partition=False)
+        columns = decode_manifest(data, manifest.manifest_path, names, limits=self.storage.limits)
+        live = columns.filter(columns.is_live).resolved(self.table_location)
+        paths, added_by = live.column("file_path"), pc.fill_null(live.column("snapshot_id"), manifest.added_snapshot_id)
+        if manifest.content is ManifestContent.DATA:
+            moved = self._moved_manifest(manifest, data, {}, keep=True)
+            return FilesOfManifest(manifest, paths, added_by, moved=moved)
+        return FilesOfManifest(manifest, paths, added_by, tuple(_delete_files(live, added_by)))
+
+    def _deletes_of(self, manifest: ManifestFile) -> tuple[DeleteFile, ...]:
+        return () if manifest.content is ManifestContent.DATA else self.files_of(manifest).deletes
+
+    def moved_manifest(self, task: tuple[ManifestFile, Mapping[str, int]]) -> MovedFile:
+        """A manifest written again, with the sizes that its delete files have at the target."""
+        manifest, sizes = task
+        return self._moved_manifest(manifest, self.storage.read(manifest.manifest_path), sizes, keep=True)
+
+    def manifest_at_target(self, manifest: ManifestFile) -> MovedFile:
+        """How long a manifest is that was copied earlier: as it is at the target, or as it would be written."""
+        size = self._size_at_target(manifest.manifest_path)
+        if size is not None:
+            return MovedFile(manifest.manifest_path, size, False)
+        moved = map(self.deletes_at_target, self._deletes_of(manifest))
+        sizes = {identity(file.path): file.size for file in moved}
+        return self._moved_manifest(manifest, self.storage.read(manifest.manifest_path), sizes, keep=False)
+
+    def _moved_manifest(
+        self, manifest: ManifestFile, data: bytes, sizes: Mapping[str, int], *, keep: bool
+    ) -> MovedFile:
+        path = manifest.manifest_path
+        own = decode_manifest(data, path, wanted(*_CHANGING, partition=False), limits=self.storage.limits)
+        moved = self._entries(own, sizes)
+        if all(moved.column(name).equals(own.column(name)) for name in _CHANGING):
+            return MovedFile(path, len(data), False)
+        new = relocated_manifest(
+            data, path, self.schema, lambda columns: self._entries(columns, sizes), self.storage.limits
+        )
+        if keep:
+            self.storage.write(self.staged(path), new)
+        return MovedFile(path, len(new), keep)
+
+    def _entries(self, columns: ManifestColumns, sizes: Mapping[str, int]) -> ManifestColumns:
+        paths = columns.resolved(self.table_location).column("file_path").to_pylist() if sizes else []
+        moved = with_paths(columns, self.prefixes.moved_column)
+        if not sizes:
+            return moved
+        known = columns.column("file_size_in_bytes").to_pylist()
+        new = [sizes.get(identity(path), size) for path, size in zip(paths, known, strict=True)]
+        moved = moved.with_columns(file_size_in_bytes=pa.array(new, pa.int64()))
+        return with_text_bounds(moved, reserved.DELETE_FILE_PATH.field_id, self._moved_bounds)
+
+    def _moved_bounds(self, bounds: pa.Array) -> pa.Array:
+        """Bounds of paths; those that were cut before the prefix ends say nothing any more."""
+        texts = [
+            self.prefixes.moved(text) if text is not None and self.prefixes.has(text) else None
+            for text in bounds.to_pylist()
+        ]
+        return pa.array(texts, pa.string())
+
+    # Lists
+
+    def moved_list(self, task: tuple[str, Mapping[str, int]]) -> MovedFile:
+        """A manifest list written again, with the lengths that its manifests have at the target."""
+        path, lengths = task
+        data = self.storage.read(path)
+
+        def change(manifest: ManifestFile) -> ManifestFile:
+            location = manifest.manifest_path
+            whole = location if self.table_location is None else resolve_location(self.table_location, location)
+            length = lengths[identity(whole)]
+            return replace(manifest, manifest_path=self.prefixes.moved(location), manifest_length=length)
+
+        if all(
+            change(manifest) == manifest for manifest in decode_manifest_list(data, path, limits=self.storage.limits)
+        ):
+            return MovedFile(path, len(data), False)
+        new = relocated_list(data, path, change, self.storage.limits)
+        self.storage.write(self.staged(path), new)
+        return MovedFile(path, len(new), True)
+
+    # Delete files
+
+    def moved_deletes(self, file: DeleteFile) -> MovedFile:
+        """A delete file written again; equality deletes name no file, and are copied as they are."""
+        return self._moved_deletes(file, keep=True)
+
+    def deletes_at_target(self, file: DeleteFile) -> MovedFile:
+        """How long a delete file is that was copied earlier."""
+        size = self._size_at_target(file.path)
+        return self._moved_deletes(file, keep=False) if size is None else MovedFile(file.path, size, False)
+
+    def _moved_deletes(self, file: DeleteFile, *, keep: bool) -> MovedFile:
+        if not file.is_by_position:
+            return MovedFile(file.path, file.size, False)
+        new = self._vectors(file) if file.file_format.lower() == "puffin" else self._positions(file)
+        if new is None:
+            return MovedFile(file.path, file.size, False)
+        if keep:
+            self.storage.write(self.staged(file.path), new)
+        return MovedFile(file.path, len(new), keep)
+
+    def _vectors(self, file: DeleteFile) -> bytes | None:
+        data = self.storage.read(file.path)
+        new = with_blob_properties(data, file.path, self._moved_properties)
+        return None if new == data else new
+
+    def _moved_properties(self, properties: Mapping[str, str]) -> dict[str, str]:
+        path = properties.get(REFERENCED_DATA_FILE)
+        return dict(properties) if path is None else {**properties, REFERENCED_DATA_FILE: self.prefixes.moved(path)}
+
+    def _positions(self, file: DeleteFile) -> bytes | None:
+        sink = pa.BufferOutputStream()
+        with self.storage.open_input(file.path) as source:
+            relocate_position_deletes(
+                source, file.path, file.file_format, sink, self.prefixes.moved_column, self.properties
+            )
+        return bytes(sink.getvalue())
+
+    # Metadata
+
+    def moved_metadata(self, path: str) -> MovedFile:
+        """A metadata file written again."""
+        data = self.storage.read(path)
+        text = unpack_metadata_file(data, self.storage.limits)
+        document = moved_document(json.loads(text), self.prefixes)
+        compression = MetadataCompression.NONE if data == text else MetadataCompression.GZIP
+        new = pack_metadata_file(json.dumps(document, separators=(",", ":")).encode(), compression)
+        self.storage.write(self.staged(path), new)
+        return MovedFile(path, len(new), True)
+
+    def _size_at_target(self, path: str) -> int | None:
+        try:
+            return self.storage.stat(self.prefixes.moved(path)).size
+        except (StorageError, InvalidLocationError):
+            return None
+
+
+def _delete_files(live: ManifestColumns, added_by: pa.Array) -> list[DeleteFile]:
+    columns = [live.column(name) for name in ("file_path", "file_format", "content", "file_size_in_bytes")]
+    rows = zip(*(column.to_pylist() for column in (*columns, added_by)), strict=True)
+    by_position = int(FileContent.POSITION_DELETES)
+    return [
+        DeleteFile(path, file_format, content == by_position, size, snapshot_id)
+        for path, file_format, content, size, snapshot_id in rows
+    ]
+
+
+def moved_document(document: JSON, prefixes: Prefixes) -> JSON:
+    """The JSON of a metadata file with other paths; what we do not know of it stays."""
+    new = dict(document)
+    if new.get("location") is not None:
+        new["location"] = prefixes.moved(new["location"])
+    if new.get("properties"):
+        new["properties"] = {
+            key: prefixes.moved(text) if key in _PATH_PROPERTIES and prefixes.has(text) else text
+            for key, text in new["properties"].items()
+        }
+    for name, key in (
+        ("snapshots", "manifest-list"),
+        ("metadata-log", "metadata-file"),
+        ("statistics", "statistics-path"),
+        ("partition-statistics", "statistics-path"),
+    ):
+        if new.get(name):
+            new[name] = [_moved_item(item, key, prefixes) for item in new[name]]
+    return new
+
+
+def _moved_item(item: JSON, key: str, prefixes: Prefixes) -> JSON:
+    new = dict(item)
+    if new.get(key):
+        new[key] = prefixes.moved(new[key])
+    if key == "manifest-list" and isinstance(new.get("manifests"), list):
+        new["manifests"] = [prefixes.moved(path) for path in new["manifests"]]
+    return new

@@ -1,0 +1,1 @@
+"""Snapshots that leave a table, and the files that only they needed."""

@@ -1,0 +1,251 @@
+"""Expiry of snapshots with their files: what was reachable before the commit, and is not by metadata read after it.
+
+Before is what the commit was prepared on, not what the handle knew when it was asked for. Once the commit happened, nothing
+is an error any more: files that cannot be told to be unneeded stay behind, with a note in the log, and the next expiry tries
+again.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+import numpy as np
+import pyarrow.compute as pc
+
+from icefloe.commit import (
+    CleanMetadata,
+    Committed,
+    DropSnapshots,
+    Expire,
+    now_ms,
+)
+from icefloe.errors import CommitStateUnknown, LocationNotFoundError
+from icefloe.maintenance.engines import MaintenanceEngine, Threads
+from icefloe.maintenance.expiry.expired_files import MOST_LOCATIONS, ExpiredFiles, ExpiryPlan
+from icefloe.maintenance.expiry.intent import ExpiryIntent, intents_of, new_location
+from icefloe.maintenance.expiry.unneeded import KINDS, Departure, Search, unneeded_files
+from icefloe.maintenance.files.deleting import DeleteSettings, Deletions, delete_files
+from icefloe.maintenance.files.ownership import LOG, Ownership
+from icefloe.maintenance.maintained_table import Changes, MaintainedTable
+from icefloe.metadata import TableMetadata
+from icefloe.progress import Listener, silent
+from icefloe.storage import Storage
+
+_ATTEMPTS = 3
+_WHY = "needed by no snapshot any more"
+GRACE_MS = 300_000
+"""How long files of snapshots that were on no branch stay, where a catalog cannot see that they come back meanwhile."""
+
+
+class Cleanup(Enum):
+    """What is deleted after snapshots left the table."""
+
+    ALL = "all"
+    """All files that nothing needs any more."""
+    METADATA = "metadata"
+    """Manifests, manifest lists and statistics; data and delete files stay."""
+    NONE = "none"
+    """Nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiryRequest:
+    """What is to go, and how."""
+
+    change: Expire | DropSnapshots
+    clean_metadata: bool = False
+    cleanup: Cleanup = Cleanup.ALL
+    engine: MaintenanceEngine = field(default_factory=Threads)
+    max_concurrent_deletes: int | None = None
+    listener: Listener = silent
+    grace_ms: int | None = None
+    """How long files of snapshots stay that were on no branch; None: as long as the catalog needs."""
+
+    def deleting(self, storage: Storage) -> DeleteSettings:
+        """How files are deleted."""
+        return DeleteSettings(storage, self.engine, self.listener, self.max_concurrent_deletes)
+
+    def search(self, storage: Storage, with_content: bool) -> Search:
+        """How files are looked for."""
+        return Search(storage, self.engine, self.listener, with_content)
+
+    def grace_of(self, table: MaintainedTable) -> int:
+        """How long files stay, in milliseconds."""
+        if self.grace_ms is not None:
+            return self.grace_ms
+        return 0 if table.surroundings and table.surroundings.sees_every_commit else GRACE_MS
+
+
+def expire_snapshots(table: MaintainedTable, request: ExpiryRequest) -> ExpiredFiles:
+    """Drop snapshots from the table, and on request what only they needed of its metadata; then delete their files.
+
+    Files of earlier expiries that were killed are deleted, too.
+    """
+    request.deleting(table.storage)
+    done, intent = _commit(table, request)
+    before, after = (done.base or done.state).metadata, done.state.metadata
+    expired = _gone(before, after)
+    refs = tuple(name for name in before.refs if name not in after.refs) if expired else ()
+    result = ExpiredFiles(expired, refs=refs)
+    if request.cleanup is Cleanup.NONE:
+        return result
+    held = _held_back(before, expired, request.grace_of(table))
+    try:
+        deletions = _delete_unneeded(table, before, expired, held, request) if intent else Deletions()
+        if intent is not None:
+            _settle(intent, deletions, held, request.grace_of(table), table.storage)
+        deletions.add(_finish_others(table, request, intent))
+    except Exception as error:  # noqa: BLE001 - the commit happened, whatever is the matter with files
+        LOG.warning("files of %d expired snapshots stay behind: %s", len(expired), error)
+        return replace(result, problem=str(error))
+    return replace(_with_counts(result, deletions), held_back=held)
+
+
+def plan_expiry(table: MaintainedTable, request: ExpiryRequest) -> ExpiryPlan:
+    """What an expiry would do now; nothing is changed."""
+    changes = _changes(table, request)
+    before, after = changes.base.metadata, changes.table_metadata
+    changes.abandon()
+    expired = _gone(before, after)
+    counts, size, locations = np.zeros(len(KINDS), np.int64), 0, list[str]()
+    if request.cleanup is not Cleanup.NONE and expired:
+        departure = Departure(before, after, expired)
+        ownership = Ownership.of(after, None, before)
+        with unneeded_files(departure, request.search(table.storage, request.cleanup is Cleanup.ALL)) as files:
+            for batch in files.batches():
+                own = batch.filter(ownership.mask(batch["location"]))
+                counts += np.bincount(own["kind"], minlength=len(KINDS))
+                size += pc.sum(own["size"]).as_py() or 0
+                locations += own["location"].slice(0, MOST_LOCATIONS - len(locations)).to_pylist()
+    refs = tuple((name, ref.snapshot_id) for name, ref in before.refs.items() if name not in after.refs)
+
+    def run(plan: ExpiryPlan) -> ExpiredFiles:
+        return expire_snapshots(table, replace(request, change=DropSnapshots(plan.snapshot_ids, plan.refs)))
+
+    return ExpiryPlan(expired, refs, tuple(counts.tolist()), size, tuple(locations), run)
+
+
+def _changes(table: MaintainedTable, request: ExpiryRequest) -> Changes:
+    changes = table.transaction()
+    changes.add(request.change)
+    if request.clean_metadata:
+        changes.add(CleanMetadata())
+    return changes
+
+
+def _gone(before: TableMetadata, after: TableMetadata) -> tuple[int, ...]:
+    left = after.snapshots_by_id
+    return tuple(snapshot.snapshot_id for snapshot in before.snapshots if snapshot.snapshot_id not in left)
+
+
+def _commit(table: MaintainedTable, request: ExpiryRequest) -> tuple[Committed, ExpiryIntent | None]:
+    """Drop the snapshots; the intent says what is to be deleted then, and stays if nobody knows whether they are gone."""
+    changes = _changes(table, request)
+    intent = _intent(changes, request)
+    if intent is not None:
+        intent.write(table.storage)
+    try:
+        with changes:
+            done = changes.commit()
+    except CommitStateUnknown:
+        raise
+    except Exception:
+        if intent is not None:
+            intent.remove(table.storage)
+        raise
+    return done, intent and _of_base(intent, done, table.storage)
+
+
+def _intent(changes: Changes, request: ExpiryRequest) -> ExpiryIntent | None:
+    expired = _gone(changes.base.metadata, changes.table_metadata)
+    location = changes.base.metadata_location
+    if not expired or location is None or request.cleanup is Cleanup.NONE:
+        return None
+    with_content = request.cleanup is Cleanup.ALL
+    return ExpiryIntent(new_location(changes.base.metadata), location, expired, with_content, now_ms())
+
+
+def _of_base(intent: ExpiryIntent, done: Committed, storage: Storage) -> ExpiryIntent:
+    """The intent as it was committed: others may have been faster, so that it was prepared again on another state."""
+    if done.base is None or done.base.metadata_location in (None, intent.metadata_location):
+        return intent
+    expired = _gone(done.base.metadata, done.state.metadata)
+    actual = replace(intent, metadata_location=str(done.base.metadata_location), snapshot_ids=expired)
+    actual.write(storage)
+    return actual
+
+
+def _held_back(before: TableMetadata, expired: Iterable[int], grace_ms: int) -> tuple[int, ...]:
+    """The snapshots that a commit under way could still bring back: those that no branch or tag led to."""
+    if grace_ms <= 0:
+        return ()
+    reached = {ancestor.snapshot_id for ref in before.refs.values() for ancestor in before.ancestors(ref.snapshot_id)}
+    return tuple(snapshot_id for snapshot_id in expired if snapshot_id not in reached)
+
+
+def _delete_unneeded(
+    table: MaintainedTable,
+    before: TableMetadata,
+    expired: Iterable[int],
+    held: tuple[int, ...],
+    request: ExpiryRequest,
+    *,
+    with_content: bool | None = None,
+    attempts: int = _ATTEMPTS,
+) -> Deletions:
+    """Delete what the table does not need any more, as it is now."""
+    # Others may have committed meanwhile, so what is still needed is read anew (FAILURES, rule 8).
+    after = table.refresh().metadata
+    leaving = tuple(each for each in expired if each not in after.snapshots_by_id and each not in held)
+    all_files = request.cleanup is Cleanup.ALL if with_content is None else with_content
+    try:
+        files = unneeded_files(Departure(before, after, leaving, held), request.search(table.storage, all_files))
+    except LocationNotFoundError:
+        # What is missing may have expired since the table was read, with files that others delete.
+        if attempts == 1:
+            raise
+        return _delete_unneeded(table, before, expired, held, request, with_content=with_content, attempts=attempts - 1)
+    with files:
+        return delete_files(files, Ownership.of(after, None, before), request.deleting(table.storage), _WHY)
+
+
+def _settle(intent: ExpiryIntent, deletions: Deletions, held: tuple[int, ...], grace_ms: int, storage: Storage) -> None:
+    """Forget the intent if all is done, else keep it for the next expiry."""
+    if held:
+        replace(intent, snapshot_ids=held, not_before_ms=now_ms() + grace_ms).write(storage)
+    elif not deletions.failed_count:
+        intent.remove(storage)
+
+
+def _finish_others(table: MaintainedTable, request: ExpiryRequest, own: ExpiryIntent | None) -> Deletions:
+    """Delete what earlier expiries announced, and have not deleted."""
+    deletions = Deletions()
+    for intent in list(intents_of(table.metadata, table.storage)):
+        if own is None or intent.location != own.location:
+            deletions.add(_finish(table, request, intent))
+    return deletions
+
+
+def _finish(table: MaintainedTable, request: ExpiryRequest, intent: ExpiryIntent) -> Deletions:
+    known, now = table.metadata.snapshots_by_id, now_ms()
+    is_committed = any(snapshot_id not in known for snapshot_id in intent.snapshot_ids)
+    if now < intent.not_before_ms or not (is_committed or intent.is_lost(now)):
+        return Deletions()
+    before = intent.before(table.metadata, table.storage) if is_committed else None
+    if before is None:
+        intent.remove(table.storage)
+        return Deletions()
+    expired = [each for each in intent.snapshot_ids if each in before.snapshots_by_id]
+    deletions = _delete_unneeded(table, before, expired, (), request, with_content=intent.with_content)
+    if not deletions.failed_count:
+        intent.remove(table.storage)
+    return deletions
+
+
+def _with_counts(result: ExpiredFiles, deletions: Deletions) -> ExpiredFiles:
+    return replace(
+        ExpiredFiles(result.snapshot_ids, *deletions.counts, refs=result.refs),
+        deleted_bytes=deletions.size,
+        left_alone=tuple(deletions.foreign),
+        failed=tuple(deletions.failed),
+    )

@@ -1,0 +1,1 @@
+"""Files beneath a table that nothing of it needs."""
