@@ -1,20 +1,23 @@
 """How many files filters on two columns read after a rewrite along a curve: a layout without any writing, by bounds alone.
 
-    python -m bench.curves
-
-Rows are laid out in the order of a key and cut into files of equal size; a filter reads the files whose bounds it meets. Java's
-Z-order is `zorder, bytes`, whose keys are Java's, byte for byte.
+Rows are laid out in the order of a key and cut into files of equal size; a filter reads the files whose bounds it meets. Ours are
+keys by rank, the default; the peer's are Java's keys, byte for byte. The numbers are files that a filter reads on average, in
+place of seconds.
 """
 
-import argparse
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bench.report import Row
 from icefloe.maintenance.rewrite.curve_keys import ByteKeys, Curve, CurveColumn, RankKeys
 from icefloe.schema import types
 
+ROWS = {"small": 20_000, "medium": 1_000_000, "full": 4_000_000}
+FILES = 64
+PAIRS = (("small", "moment"), ("small", "ratio"), ("moment", "ratio"), ("small", "name"), ("moment", "name"))
 COLUMNS = {
     "small": types.LongType(),
     "moment": types.TimestampType(),
@@ -57,29 +60,14 @@ def files_read(data: pa.Table, key: pa.Array | None, names: tuple[str, str], fil
     return total / filters
 
 
-def measure(count: int, files: int) -> list[tuple[str, str, float]]:
-    """For pairs of columns and keys, how many files a filter reads."""
-    data = rows(count)
-    measured = []
-    for names in (("small", "moment"), ("small", "ratio"), ("moment", "ratio"), ("small", "name"), ("moment", "name")):
+def run(size: str) -> Iterator[Row]:
+    """Each curve, for pairs of columns of several types."""
+    data = rows(ROWS[size])
+    sample = data.take(np.random.default_rng(3).integers(0, len(data), min(len(data), 100_000)))
+    for names in PAIRS:
         columns = tuple(CurveColumn((name,), COLUMNS[name]) for name in names)
-        sample = data.take(np.random.default_rng(3).integers(0, count, min(count, 100_000)))
         for curve in Curve:
-            for by, keys in (("bytes", ByteKeys(curve, columns)), ("rank", RankKeys.of_sample(curve, columns, sample))):
-                measured.append((", ".join(names), f"{curve}, {by}", files_read(data, keys.of(data), names, files)))
-        measured.append((", ".join(names), "as they come", files_read(data, None, names, files)))
-    return measured
-
-
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--files", type=int, default=64)
-    arguments = parser.parse_args()
-    for names, key, read in measure(arguments.rows, arguments.files):
-        print(f"{names:20} {key:20} {read:6.1f} of {arguments.files} files")
-
-
-if __name__ == "__main__":
-    main()
+            by_rank, by_bytes = RankKeys.of_sample(curve, columns, sample), ByteKeys(curve, columns)
+            ours, theirs = (files_read(data, keys.of(data), names, FILES) for keys in (by_rank, by_bytes))
+            note = f"files of {FILES}, not seconds; as they come {files_read(data, None, names, FILES):.1f}"
+            yield Row(f"{curve}-{'-'.join(names)}", ours, theirs, 1.0, note)

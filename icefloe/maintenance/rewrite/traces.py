@@ -53,9 +53,13 @@ class Trace:
                 f"{self.location} is gone, so another run may have deleted the new files; nothing is committed"
             )
 
-    def remove(self) -> None:
-        """The run is over."""
+    def end(self) -> None:
+        """Say no more that the run is alive."""
         self._over.set()
+
+    def remove(self) -> None:
+        """The run is over, and has left nothing behind."""
+        self.end()
         delete_quietly(self.storage, [self.location], "about a rewrite that is over")
 
     def renew(self) -> None:
@@ -73,13 +77,19 @@ def traced(table: MaintainedTable, run: str) -> Iterator[Trace]:
     location = f"{_folder(metadata)}/{run}{_ENDING}"
     trace = Trace(table.storage, location, run, data_folder(metadata), now_ms())
     trace.write()
-    threading.Thread(target=trace.renew, name="icefloe-rewrite-trace", daemon=True).start()
+    renewing = threading.Thread(target=trace.renew, name="icefloe-rewrite-trace", daemon=True)
+    renewing.start()
     try:
         yield trace
     except Exception:
         trace.remove()
         raise
-    trace.remove()
+    else:
+        trace.remove()
+    finally:
+        # What was interrupted keeps its file, which is renewed no more.
+        trace.end()
+        renewing.join()
 
 
 def sweep_killed_runs(table: MaintainedTable) -> tuple[str, ...]:
