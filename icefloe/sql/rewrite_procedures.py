@@ -4,8 +4,8 @@ import pyarrow as pa
 
 from icefloe.sql.calling import Call, Parameter, ParameterType as Type, Rows, procedure
 
-_SMALL = 32 << 20
-"""Bytes that this process rewrites sooner than Spark has begun."""
+_SMALL = 128 << 20
+"""Bytes of files that this process rewrites faster than a few tasks of Spark (docs/benchmarks.md, compaction)."""
 
 
 @procedure(

@@ -4,21 +4,12 @@ import sys
 
 from pyspark.sql import SparkSession
 
-import icefloe
 from icefloe.catalog import load_catalog
-from tests.maintenance.worn import NAME
-
-CALLS = (
-    "rewrite_data_files('{0}', options => map('rewrite-all', 'true', 'partial-progress.enabled', 'true'))",
-    "rewrite_data_files('{0}', strategy => 'sort', sort_order => 'name, k', options => map('rewrite-all', 'true'))",
-    "rewrite_manifests('{0}')",
-    "expire_snapshots('{0}', older_than => TIMESTAMP '2999-01-01 00:00:00', retain_last => 2)",
-    "compute_table_stats('{0}')",
-)
+from tests.maintenance.worn import ALL_FILES, FUTURE, NAME
 
 
 def main(folder: str) -> None:
-    """Every procedure over and over, and rows in between, which never change what the keys below 1,000 are."""
+    """Procedures over and over, as jobs of Spark."""
     catalog = load_catalog("lake", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"{folder}/files")
     spark = (
         SparkSession.builder.master("local[2]")
@@ -29,11 +20,15 @@ def main(folder: str) -> None:
         .config("spark.log.level", "OFF")
         .getOrCreate()
     )
-    ice = icefloe.connect(catalog, spark=spark)
     print("ready", flush=True)  # noqa: T201 - the test waits for it
     while True:
-        for call in CALLS:
-            ice.sql(f"CALL system.{call.format(NAME)}").collect()
+        maintenance = catalog.load_table(NAME).maintenance
+        maintenance.rewrite_data_files(options={**ALL_FILES}, engine=spark)
+        maintenance.rewrite_data_files("sort", "name, k", options={"rewrite-all": "true"}, engine=spark)
+        maintenance.convert_equality_deletes(engine=spark)
+        maintenance.rewrite_position_delete_files(rewrite_all="true", engine=spark)
+        maintenance.expire_snapshots(older_than=FUTURE, retain_last=2, engine=spark)
+        maintenance.compute_table_stats(engine=spark)
 
 
 if __name__ == "__main__":
