@@ -12,12 +12,16 @@
     │   ├── InvalidMetadataError            a metadata document that the spec refuses; names the field
     │   ├── InvalidLocationError            a location that is not one, or of an unknown scheme
     │   ├── InvalidPropertyError            a setting with a value that means nothing
-    │   └── UnsupportedVersionError         a format version, or a feature that the table's version lacks
+    │   ├── UnsupportedVersionError         a format version, or a feature that the table's version lacks
+    │   └── UnsupportedOperationError       what this catalog or service does not do, whatever is asked with it
     ├── CorruptFileError                    bytes that are not what the format says; carries the location
     ├── CorruptTableError                   the parts of a table do not fit together; says which
     ├── StateError                          good input, wrong against the state of table or catalog
     │   ├── NoSuchObjectError (LookupError)
     │   │   ├── NoSuchTableError, NoSuchViewError, NoSuchNamespaceError
+    │   │   ├── NoSuchWarehouseError        a warehouse of a REST catalog
+    │   │   ├── NoSuchPlanError             a plan of a REST catalog; it may have expired
+    │   │   │   └── NoSuchPlanTaskError     a part of one
     │   │   ├── NoSuchColumnError
     │   │   └── NoSuchSnapshotError         a snapshot or a ref
     │   ├── AlreadyExistsError
@@ -25,6 +29,7 @@
     │   ├── NamespaceNotEmptyError
     │   ├── IncompatibleChangeError         an evolution of schema, spec or order that the spec forbids
     │   ├── ValidationError                 a concurrent commit changed what this one relied on; not retried
+    │   ├── AlreadyCommittedError           a batch of a stream is in the table already; nothing was done again
     │   └── IncompleteRewriteError          too many commits of a rewrite failed; others stay; carries the result
     ├── CommitFailed                        lost the race; nothing happened; retry on refreshed metadata
     │   └── StaleBaseError                  the table is not what the commit was prepared on; nothing was tried
@@ -33,6 +38,9 @@
     │   ├── LocationNotFoundError (FileNotFoundError)
     │   ├── LocationExistsError (FileExistsError)   the file of an exclusive create exists
     │   └── NothingStoredError          a write that failed, and for certain left nothing, as on a full disk
+    ├── NotAuthorizedError                  a service does not know who asks: credentials missing, wrong or expired
+    ├── ForbiddenError                      a service knows who asks, and does not allow it
+    ├── ServiceUnavailableError             a service does not answer for now: overloaded, down or out of reach
     └── NotInstalledError                   an optional package or program is missing; says how to get it
 
 A message says what was wrong, with which value, and what would be right. Whatever it quotes, it never holds credentials:
@@ -124,6 +132,10 @@ class UnsupportedVersionError(InvalidInputError):
     """A format version that does not exist here, or lacks the feature asked for."""
 
 
+class UnsupportedOperationError(InvalidInputError):
+    """An operation that the catalog or service does not have."""
+
+
 class CorruptFileError(IcefloeError):
     """Bytes that are not what the format says."""
 
@@ -160,6 +172,18 @@ class NoSuchNamespaceError(NoSuchObjectError):
     """No namespace of that name."""
 
 
+class NoSuchWarehouseError(NoSuchObjectError):
+    """No warehouse of that name."""
+
+
+class NoSuchPlanError(NoSuchObjectError):
+    """No plan of that id, or no such task of a plan."""
+
+
+class NoSuchPlanTaskError(NoSuchPlanError):
+    """No such task of a plan."""
+
+
 class NoSuchColumnError(NoSuchObjectError):
     """No column of that name or id."""
 
@@ -194,6 +218,10 @@ class IncompatibleChangeError(StateError):
 
 class ValidationError(StateError):
     """A concurrent commit changed what this one relied on."""
+
+
+class AlreadyCommittedError(StateError):
+    """A batch of a streaming query is in the table already, so that it was not committed again."""
 
 
 class IncompleteRewriteError(StateError):
@@ -239,6 +267,18 @@ class LocationExistsError(StorageError, FileExistsError):
 
 class NothingStoredError(StorageError):
     """A write failed, and for certain nothing is stored at the location that was not there before."""
+
+
+class NotAuthorizedError(IcefloeError):
+    """A service does not know who asks: credentials are missing, wrong or expired."""
+
+
+class ForbiddenError(IcefloeError):
+    """A service knows who asks, and does not allow what was asked."""
+
+
+class ServiceUnavailableError(IcefloeError):
+    """A service does not answer for now; of a commit, see `CommitStateUnknown`."""
 
 
 class NotInstalledError(IcefloeError):

@@ -17,27 +17,30 @@ from icefloe.commit.committer import (
 from icefloe.commit.conflicts import Isolation, Planned
 from icefloe.commit.delete_replacement import (
     DeleteReplacement,
+    DeleteSwap,
     FileSwap,
     NewVector,
     Replaced,
+    ReplaceDeletes,
     Unneeded,
     nothing_unneeded,
 )
 from icefloe.commit.expire import CleanMetadata, DropSnapshots, Expire, check_collectable
+from icefloe.commit.group import Part, commit_together
 from icefloe.commit.manifest_groups import ManifestChoice, ManifestGroup, groups_to_rewrite
 from icefloe.commit.matching import FilterInput, RowFilter
 from icefloe.commit.named_files import NamedDeletes, NamedInput
 from icefloe.commit.new_manifests import concat_entries
+from icefloe.commit.outcome import Committed, Outcome, Rejected, Unknown, result_of
 from icefloe.commit.overwrite import Overwrite
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import PartitionSet
 from icefloe.commit.producer import WAP_BRANCH, SnapshotChange, SnapshotOperation, Target, target_of
 from icefloe.commit.refs import CreateBranch, Retention
-from icefloe.commit.repair_entries import Fix, Fixed, RepairEntries
-from icefloe.commit.replace_deletes import DeleteSwap, ReplaceDeletes
+from icefloe.commit.repair_entries import Fix, Fixed, RepairEntries, read_live
 from icefloe.commit.replace_partitions import ReplacePartitions
 from icefloe.commit.report import CommitCounts, CommitReport
-from icefloe.commit.retry import Committed, Outcome, Rejected, Timing, Unknown, now_ms, result_of
+from icefloe.commit.retry import CommitLoop, Timing, now_ms
 from icefloe.commit.rewrite_files import RewriteFiles
 from icefloe.commit.rewrite_manifests import RewriteManifests
 from icefloe.commit.row_delta import RowDelta

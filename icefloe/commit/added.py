@@ -16,13 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe import manifests as mf
+from icefloe import errors, manifests as mf, metadata as md, parallel
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import PartitionSet, as_mask, first_path, normal_paths
 from icefloe.commit.path_index import hashes_of
-from icefloe.errors import InvalidInputError, InvalidPartitionSpecError, InvalidSchemaError, ValidationError
-from icefloe.metadata import TableMetadata, add_spec, updates as up
-from icefloe.parallel import in_order
+from icefloe.metadata import updates as up
 from icefloe.partitioning import PartitionField, PartitionSpec, transform_array, transforms as tr
 from icefloe.schema import reserved, types
 from icefloe.storage import identities
@@ -46,7 +44,7 @@ class FileGroup:
         return self.columns.spec_id
 
 
-def group_files(files: FilesInput, metadata: TableMetadata, content: mf.ManifestContent) -> tuple[FileGroup, ...]:
+def group_files(files: FilesInput, metadata: md.TableMetadata, content: mf.ManifestContent) -> tuple[FileGroup, ...]:
     """The files by spec, as new entries of manifests; a file that cannot be in this table is an error."""
     groups = []
     for columns in _columns_by_spec(files, metadata):
@@ -76,7 +74,9 @@ def check_distinct(groups: Sequence[FileGroup]) -> None:
     repeated = first_repeated(normal_paths(whole))
     if repeated is not None:
         path, times = repeated
-        raise InvalidInputError(f"file {path!r} is added {times} times in one commit; each file can be added once")
+        raise errors.InvalidInputError(
+            f"file {path!r} is added {times} times in one commit; each file can be added once"
+        )
 
 
 def first_repeated(values: pa.Array) -> tuple[str, int] | None:
@@ -89,7 +89,7 @@ def first_repeated(values: pa.Array) -> tuple[str, int] | None:
     return repeated.field("values")[0].as_py(), repeated.field("counts")[0].as_py()
 
 
-def check_delete_files(columns: mf.ManifestColumns, metadata: TableMetadata) -> None:
+def check_delete_files(columns: mf.ManifestColumns, metadata: md.TableMetadata) -> None:
     """Fail unless tables of this version take such delete files, whose columns are columns of the table."""
     version = metadata.format_version
     if not len(columns):
@@ -136,7 +136,7 @@ def listed(files: object) -> list[object]:
     if isinstance(files, mf.ManifestColumns):
         return [files]
     if isinstance(files, str) or not isinstance(files, Iterable):
-        raise InvalidInputError(f"{files!r} is not a collection of files; give a list of them")
+        raise errors.InvalidInputError(f"{files!r} is not a collection of files; give a list of them")
     return list(files)
 
 
@@ -146,13 +146,15 @@ def _is_all_data(columns: mf.ManifestColumns) -> bool:
     return not content.null_count and not content.to_numpy().any()
 
 
-def _columns_by_spec(files: FilesInput, metadata: TableMetadata) -> Iterable[mf.ManifestColumns]:
+def _columns_by_spec(files: FilesInput, metadata: md.TableMetadata) -> Iterable[mf.ManifestColumns]:
     items = listed(files)
     if all(isinstance(item, mf.ManifestColumns) for item in items):
         return _checked_specs([item for item in items if isinstance(item, mf.ManifestColumns)], metadata)
     if not all(issubclass(each, mf.DataFile) for each in {*map(type, items)}):
         other = next(item for item in items if not isinstance(item, mf.DataFile))
-        raise InvalidInputError(f"{other!r} is not a DataFile; files are given as DataFile values or ManifestColumns")
+        raise errors.InvalidInputError(
+            f"{other!r} is not a DataFile; files are given as DataFile values or ManifestColumns"
+        )
     by_spec = files_by_spec(cast(list[mf.DataFile], items))
     for spec_id, members in by_spec.items():
         _check_spec(spec_id, metadata, members[0].file_path)
@@ -169,7 +171,7 @@ def files_by_spec(files: list[mf.DataFile]) -> dict[int, list[mf.DataFile]]:
     return by_spec
 
 
-def _checked_specs(parts: list[mf.ManifestColumns], metadata: TableMetadata) -> Iterable[mf.ManifestColumns]:
+def _checked_specs(parts: list[mf.ManifestColumns], metadata: md.TableMetadata) -> Iterable[mf.ManifestColumns]:
     for columns in parts:
         if not len(columns):
             continue
@@ -177,17 +179,17 @@ def _checked_specs(parts: list[mf.ManifestColumns], metadata: TableMetadata) -> 
         _check_spec(columns.spec_id, metadata, path)
         expected = metadata.partition_type(columns.spec_id)
         if [f.field_id for f in columns.partition_type.fields] != [f.field_id for f in expected.fields]:
-            raise InvalidPartitionSpecError(
+            raise errors.InvalidPartitionSpecError(
                 f"files such as {path!r} have the partition fields {columns.partition_type};"
                 f" spec {columns.spec_id} has {expected}"
             )
         yield columns
 
 
-def _check_spec(spec_id: int, metadata: TableMetadata, path: str | None) -> None:
+def _check_spec(spec_id: int, metadata: md.TableMetadata, path: str | None) -> None:
     if spec_id not in metadata.specs_by_id:
         known = ", ".join(map(str, metadata.specs_by_id))
-        raise InvalidPartitionSpecError(
+        raise errors.InvalidPartitionSpecError(
             f"file {path!r} is of partition spec {spec_id}, which the table does not have; it has {known}"
         )
 
@@ -206,7 +208,7 @@ def _as_new(columns: mf.ManifestColumns) -> mf.ManifestColumns:
     )
 
 
-def _check_fit(columns: mf.ManifestColumns, metadata: TableMetadata) -> None:
+def _check_fit(columns: mf.ManifestColumns, metadata: md.TableMetadata) -> None:
     for name in ("file_path", "file_format", "record_count", "file_size_in_bytes"):
         if columns.column(name).null_count:
             _refuse(columns, pc.is_null(columns.column(name)), f"has no {name}")
@@ -220,7 +222,7 @@ def _check_fit(columns: mf.ManifestColumns, metadata: TableMetadata) -> None:
         _check_bounds(columns, field, metadata)
 
 
-def _check_metric_ids(columns: mf.ManifestColumns, metadata: TableMetadata) -> None:
+def _check_metric_ids(columns: mf.ManifestColumns, metadata: md.TableMetadata) -> None:
     """Statistics are of columns that the table has, or had; others say that the file was written for another schema."""
     for metric in mf.Metric:
         keys = columns.metrics.maps[metric].keys if metric in columns.metrics.maps else ()
@@ -251,7 +253,7 @@ def _check_values(columns: mf.ManifestColumns, field: PartitionField) -> None:
             pass
 
 
-def _check_bounds(columns: mf.ManifestColumns, field: PartitionField, metadata: TableMetadata) -> None:
+def _check_bounds(columns: mf.ManifestColumns, field: PartitionField, metadata: md.TableMetadata) -> None:
     """What the statistics of the source column say must allow for the partition value."""
     values = columns.partition.get(field.field_id)
     source = metadata.schema().fields_by_id.get(field.source_id)
@@ -274,19 +276,21 @@ def _check_bounds(columns: mf.ManifestColumns, field: PartitionField, metadata: 
         _refuse(columns, pc.and_(is_data, wrong), problem)
 
 
-def _check_equality_ids(columns: mf.ManifestColumns, metadata: TableMetadata) -> None:
+def _check_equality_ids(columns: mf.ManifestColumns, metadata: md.TableMetadata) -> None:
     schema = metadata.schema()
     ids = columns.column("equality_ids")
     _refuse(columns, pc.is_null(ids), "is an equality delete file without equality ids")
     for field_id in pc.unique(pc.list_flatten(ids)).to_pylist():
         field = schema.fields_by_id.get(field_id)
         if field is None:
-            raise InvalidSchemaError(f"equality delete files name column {field_id}, which the schema does not have")
+            raise errors.InvalidSchemaError(
+                f"equality delete files name column {field_id}, which the schema does not have"
+            )
         plain = isinstance(field.field_type, types.PrimitiveType) and not isinstance(
             field.field_type, types.FloatType | types.DoubleType
         )
         if not plain or not all(isinstance(each.field_type, types.StructType) for each in schema.ancestors(field_id)):
-            raise InvalidSchemaError(
+            raise errors.InvalidSchemaError(
                 f"equality delete files name column {field.name!r} of type {field.field_type}; it must be a primitive,"
                 " no float or double, and not inside a list or map"
             )
@@ -294,7 +298,7 @@ def _check_equality_ids(columns: mf.ManifestColumns, metadata: TableMetadata) ->
 
 def _refuse(columns: mf.ManifestColumns, is_wrong: pa.Array, problem: str) -> None:
     if len(columns) and pc.any(is_wrong, min_count=0).as_py():
-        raise InvalidInputError(f"file {first_path(columns, as_mask(is_wrong))!r} {problem}")
+        raise errors.InvalidInputError(f"file {first_path(columns, as_mask(is_wrong))!r} {problem}")
 
 
 # -- under which spec they go
@@ -303,8 +307,8 @@ def _refuse(columns: mf.ManifestColumns, is_wrong: pa.Array, problem: str) -> No
 
 
 def with_specs(
-    metadata: TableMetadata, groups: Iterable[FileGroup]
-) -> tuple[TableMetadata, tuple[up.AddPartitionSpecUpdate, ...]]:
+    metadata: md.TableMetadata, groups: Iterable[FileGroup]
+) -> tuple[md.TableMetadata, tuple[up.AddPartitionSpecUpdate, ...]]:
     """The metadata with the specs of these files, and the updates that add those it lacks.
 
     One that others removed comes back, though not as the default. A spec is removed only when no file needs it, which
@@ -314,9 +318,9 @@ def with_specs(
     for group in groups:
         if len(group.columns) and _find(metadata, group.spec) is None:
             try:
-                metadata, _ = add_spec(metadata, group.spec)
-            except InvalidPartitionSpecError as error:
-                raise ValidationError(
+                metadata, _ = md.add_spec(metadata, group.spec)
+            except errors.InvalidPartitionSpecError as error:
+                raise errors.ValidationError(
                     f"the files were written for partition spec {group.spec}, which another commit removed, and which the"
                     f" table cannot have again: {error}; write them anew"
                 ) from error
@@ -324,23 +328,23 @@ def with_specs(
     return metadata, tuple(updates)
 
 
-def check_still_taken(metadata: TableMetadata, deletes: Iterable[FileGroup]) -> None:
+def check_still_taken(metadata: md.TableMetadata, deletes: Iterable[FileGroup]) -> None:
     """Fail if the table does not take the delete files any more: it was upgraded, or has lost a column, since they were given."""
     for group in deletes:
         try:
             check_delete_files(group.columns, metadata)
-        except InvalidInputError as error:
-            raise ValidationError(
+        except errors.InvalidInputError as error:
+            raise errors.ValidationError(
                 f"the table was changed by another commit since this one was planned: {error}; plan it anew"
             ) from error
 
 
-def fitted(metadata: TableMetadata, groups: Sequence[FileGroup]) -> tuple[FileGroup, ...]:
+def fitted(metadata: md.TableMetadata, groups: Sequence[FileGroup]) -> tuple[FileGroup, ...]:
     """The files under the ids that their specs have in this metadata, which must have them."""
     return tuple(_fitted(metadata, group) if len(group.columns) else group for group in groups)
 
 
-def _fitted(metadata: TableMetadata, group: FileGroup) -> FileGroup:
+def _fitted(metadata: md.TableMetadata, group: FileGroup) -> FileGroup:
     spec = _find(metadata, group.spec)
     assert spec is not None, f"{group.spec} was to be added"
     if spec.spec_id == group.spec_id and spec.fields == group.spec.fields:
@@ -355,7 +359,7 @@ def _fitted(metadata: TableMetadata, group: FileGroup) -> FileGroup:
     return replace(group, columns=columns, spec=spec)
 
 
-def _find(metadata: TableMetadata, spec: PartitionSpec) -> PartitionSpec | None:
+def _find(metadata: md.TableMetadata, spec: PartitionSpec) -> PartitionSpec | None:
     """The spec of the table that is the same: under the same id if it can be, else under any."""
     same = metadata.specs_by_id.get(spec.spec_id)
     if same is not None and same.equivalent(spec):
@@ -394,13 +398,15 @@ def check_not_live(parent: Parent, groups: Sequence[FileGroup], ignored: frozens
         entries = parent.read(manifest, _PATHS)
         return identities(entries.column("file_path").filter(entries.is_live))
 
-    with closing(in_order(live_paths, doubtful, _READERS, "icefloe-paths")) as paths_of_each:
+    with closing(parallel.in_order(live_paths, doubtful, _READERS, "icefloe-paths")) as paths_of_each:
         for manifest, live in zip(doubtful, paths_of_each, strict=True):
             if manifest.manifest_path not in index:
                 index.add(manifest.manifest_path, hashes_of(live))
             for path in live.filter(pc.is_in(live, value_set=paths)).to_pylist():
                 if path not in ignored:
-                    raise ValidationError(f"file {path!r} is in the table already; it cannot be added a second time")
+                    raise errors.ValidationError(
+                        f"file {path!r} is in the table already; it cannot be added a second time"
+                    )
 
 
 def note_paths(parent: Parent, manifests: Sequence[mf.ManifestFile], groups: Sequence[FileGroup]) -> None:

@@ -3,21 +3,20 @@
 A fast append adds manifests; a merge append also merges small ones when there are many (`commit.manifest.*`).
 """
 
+from icefloe import manifests as mf, metadata as md
 from icefloe.commit.added import FilesInput, check_not_live, fitted, group_files, note_paths
 from icefloe.commit.new_manifests import NewManifests, merge_manifests, write_added
 from icefloe.commit.parent import Parent
 from icefloe.commit.producer import Delta
-from icefloe.manifests import ManifestContent
-from icefloe.metadata import Operation, TableMetadata
 
 
 class Append:
     """Adds data files. With `check_duplicates`, paths that are in the table already are an error."""
 
     def __init__(
-        self, metadata: TableMetadata, files: FilesInput, *, merge: bool = False, check_duplicates: bool = True
+        self, metadata: md.TableMetadata, files: FilesInput, *, merge: bool = False, check_duplicates: bool = True
     ) -> None:
-        self.added = group_files(files, metadata, ManifestContent.DATA)
+        self.added = group_files(files, metadata, mf.ManifestContent.DATA)
         self._merge = merge
         self._check_duplicates = check_duplicates
 
@@ -32,4 +31,4 @@ class Append:
         manifests = NewManifests((*new, *parent.manifests()))
         if self._merge:
             manifests = merge_manifests(parent, (), manifests)
-        return Delta(Operation.APPEND, manifests, [group.columns for group in groups])
+        return Delta(md.Operation.APPEND, manifests, [group.columns for group in groups])

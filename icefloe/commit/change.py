@@ -12,10 +12,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Protocol, TypeVar, cast
 
-from icefloe import metadata as md, properties as props
+from icefloe import errors, manifests as mf, metadata as md, properties as props
 from icefloe.commit.path_index import PathIndex
-from icefloe.errors import CommitFailed, InvalidLocationError
-from icefloe.manifests import DataFile, ManifestCache
 from icefloe.metadata import requirements as req, updates as up
 from icefloe.storage import Storage
 
@@ -28,7 +26,7 @@ _MOST_WRITERS = 8
 class Caches:
     """What one handle of a table remembers of files that never change; never shared between credentials."""
 
-    manifests: ManifestCache = field(default_factory=ManifestCache)
+    manifests: mf.ManifestCache = field(default_factory=mf.ManifestCache)
     paths: PathIndex = field(default_factory=PathIndex)
 
 
@@ -46,8 +44,10 @@ class Workbench:
         self.attempt = 1
         self.first_parents: dict[int, int | None] = {}
         """The snapshots that this commit makes, each with its parent in the first attempt."""
-        self.row_files: list[DataFile] = []
+        self.row_files: list[mf.DataFile] = []
         """The files of rows, data and deletes, that were written for this commit; not by this."""
+        self.has_merged_own = False
+        """Whether manifests of this commit were merged with others before it, so that no snapshot names them."""
         self.failure: BaseException | None = None
         """Why a file could not be written, once that was waited for; nothing can be committed from then on."""
         self._manifest_numbers = count()
@@ -150,7 +150,7 @@ def _writers() -> ThreadPoolExecutor:
 def table_location(metadata: md.TableMetadata) -> str:
     """Where the table's files go; metadata that leaves it to the catalog must have been completed by that."""
     if metadata.location is None:
-        raise InvalidLocationError(
+        raise errors.InvalidLocationError(
             "the table's metadata has no location, so there is no place for new files; the catalog must supply one"
         )
     return metadata.location
@@ -196,7 +196,8 @@ class PreparedChanges:
         self._base = base
         self._bench = bench
         self._changes: list[Change] = []
-        self._prepared: list[Prepared] = []
+        self._updates: list[up.TableUpdate] = []
+        self._requirements: list[req.TableRequirement] = []
         for change in changes:
             self.add(change)
 
@@ -221,22 +222,20 @@ class PreparedChanges:
             applied = md.step(applied, update, self._bench.clock_ms())
         self.applied = applied
         self._changes.append(change)
-        self._prepared.append(prepared)
+        self._updates += prepared.updates
+        self._requirements += req.requirements_for(self._base, prepared.updates)
+        self._requirements += filter(self._is_about_base, prepared.requirements)
         return prepared
 
+    @property
     def combined(self) -> Prepared:
         """All updates in order, with what they rely on in the base, not in what earlier ones of them leave."""
-        updates: tuple[up.TableUpdate, ...] = tuple(update for part in self._prepared for update in part.updates)
-        if not updates:
-            return Prepared()
-        implied = req.requirements_for(self._base, updates)
-        own = (each for part in self._prepared for each in part.requirements if self._is_about_base(each))
-        return Prepared(updates, tuple(dict.fromkeys((*implied, *own))))
+        return Prepared(tuple(self._updates), tuple(dict.fromkeys(self._requirements)))
 
     def _is_about_base(self, requirement: req.TableRequirement) -> bool:
         """What an earlier change of the same commit brings about is no condition for the base."""
         try:
             requirement.check(self._base)
-        except CommitFailed:
+        except errors.CommitFailed:
             return False
         return True

@@ -1,6 +1,6 @@
 """Cherry-pick: what one snapshot did is done again on a branch; for staged snapshots that is how they are published."""
 
-from icefloe import metadata as md
+from icefloe import errors, manifests as mf, metadata as md
 from icefloe.commit import conflicts
 from icefloe.commit.added import FileGroup, check_not_live, group_files
 from icefloe.commit.change import Prepared, Workbench
@@ -10,8 +10,6 @@ from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import PartitionSet
 from icefloe.commit.producer import Delta, SnapshotChange, Target, check_not_published, head_of
 from icefloe.commit.refs import replace_ref
-from icefloe.errors import ValidationError
-from icefloe.manifests import EVERYTHING, EntryStatus, ManifestContent
 from icefloe.metadata import requirements as req, summary as totals, updates as up
 
 
@@ -54,7 +52,7 @@ class _Pick:
         summary = {} if picked.summary is None else picked.summary.properties
         is_replacement = picked.operation == md.Operation.OVERWRITE and summary.get(totals.REPLACE_PARTITIONS) == "true"
         if picked.operation != md.Operation.APPEND and not is_replacement:
-            raise ValidationError(
+            raise errors.ValidationError(
                 f"snapshot {picked.snapshot_id} cannot be picked: it is {picked.operation}, and neither an append, nor a"
                 f" replacement of partitions, nor the one right after the head of {self._branch!r}"
             )
@@ -71,9 +69,9 @@ class _Pick:
         # The partitions must be as they were when the picked snapshot replaced them.
         since = conflicts.Since(parent, conflicts.Planned(picked.parent_snapshot_id))
         since.check_no_new_data(conflicts.PartitionScope(PartitionSet.of(added), parent.metadata))
-        removed = conflicts.entries_of(parent, picked, ManifestContent.DATA, EntryStatus.DELETED, EVERYTHING)
+        removed = conflicts.entries_of(parent, picked, mf.ManifestContent.DATA, mf.EntryStatus.DELETED, mf.EVERYTHING)
         named = NamedFiles.of(list(removed), parent.metadata)
-        data = remove_files(parent, ManifestContent.DATA, named.may_be_in, named.mask)
+        data = remove_files(parent, mf.ManifestContent.DATA, named.may_be_in, named.mask)
         named.check_removed(data.removed, "data file")
         check_not_live(parent, groups)
         deletes = remove_dangling(parent, data.removed)
@@ -87,15 +85,15 @@ class _Pick:
 
     @staticmethod
     def _added(parent: Parent, picked: md.Snapshot) -> tuple[FileGroup, ...]:
-        added = conflicts.entries_of(parent, picked, ManifestContent.DATA, EntryStatus.ADDED, EVERYTHING)
-        return group_files(list(added), parent.metadata, ManifestContent.DATA)
+        added = conflicts.entries_of(parent, picked, mf.ManifestContent.DATA, mf.EntryStatus.ADDED, mf.EVERYTHING)
+        return group_files(list(added), parent.metadata, mf.ManifestContent.DATA)
 
 
 def _check_not_there(metadata: md.TableMetadata, picked: md.Snapshot, head: md.Snapshot | None) -> None:
     for each in () if head is None else metadata.ancestors(head.snapshot_id):
         if each.snapshot_id == picked.snapshot_id:
-            raise ValidationError(f"snapshot {picked.snapshot_id} cannot be picked: it is in the branch already")
+            raise errors.ValidationError(f"snapshot {picked.snapshot_id} cannot be picked: it is in the branch already")
         if each.summary is not None and each.summary.get(totals.SOURCE_SNAPSHOT_ID) == str(picked.snapshot_id):
-            raise ValidationError(
+            raise errors.ValidationError(
                 f"snapshot {picked.snapshot_id} cannot be picked: it was picked already, as {each.snapshot_id}"
             )

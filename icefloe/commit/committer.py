@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 
 from icefloe.commit.change import Prepared
 from icefloe.errors import CommitFailed, CommitStateUnknown
-from icefloe.metadata import TableMetadata, apply_all, requirements as req, updates as up, with_previous
+from icefloe.metadata import TableMetadata, apply_all, updates as up
 from icefloe.storage import Storage
 
 
@@ -78,11 +78,9 @@ def next_state(base: TableState, prepared: Prepared, now_ms: int) -> TableMetada
     The base's own metadata comes back when nothing changes: there is nothing to write then. CommitFailed when a
     requirement does not hold.
     """
-    req.check_all(prepared.requirements, base.metadata)
-    changed = apply_all(base.metadata, prepared.updates, now_ms)
-    if changed is base.metadata or base.metadata_location is None:
-        return changed
-    return with_previous(changed, base.metadata, base.metadata_location)
+    for requirement in prepared.requirements:
+        requirement.check(base.metadata)
+    return apply_all(base.metadata, prepared.updates, now_ms, base.metadata_location)
 
 
 def stale(name: str, base: str | None, current: str) -> str:

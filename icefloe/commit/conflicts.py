@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe import manifests as mf, properties as props
+from icefloe import errors, manifests as mf, metadata as md, properties as props
 from icefloe.commit.added import vector_mask
 from icefloe.commit.change import Workbench
 from icefloe.commit.matching import FilterInput, RowFilter
@@ -20,12 +20,10 @@ from icefloe.commit.named_files import LocatedFile, NamedFiles
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import Mask, PartitionSet, as_mask, first_path
 from icefloe.commit.reach import Replacement
-from icefloe.errors import InvalidInputError, InvalidPropertyError, ValidationError
-from icefloe.metadata import MAIN_BRANCH, Operation, Snapshot, TableMetadata
 from icefloe.storage import identity
 
-_REWRITES = (Operation.REPLACE,)
-_OTHERS = tuple(each for each in Operation if each not in _REWRITES)
+_REWRITES = (md.Operation.REPLACE,)
+_OTHERS = tuple(each for each in md.Operation if each not in _REWRITES)
 
 
 class Isolation(Enum):
@@ -39,13 +37,13 @@ class Isolation(Enum):
     SNAPSHOT = "snapshot"
 
     @staticmethod
-    def of(metadata: TableMetadata, setting: props.Property[str]) -> "Isolation":
+    def of(metadata: md.TableMetadata, setting: props.Property[str]) -> "Isolation":
         """What a table says for one kind of command."""
         text = setting.of(metadata.properties)
         try:
             return Isolation(text)
         except ValueError:
-            raise InvalidPropertyError(
+            raise errors.InvalidPropertyError(
                 f"property {setting.key!r} is {text!r}; it must be serializable or snapshot"
             ) from None
 
@@ -67,10 +65,10 @@ class Planned:
 
     @staticmethod
     def on(
-        metadata: TableMetadata, branch: str = MAIN_BRANCH, isolation: Isolation = Isolation.SERIALIZABLE
+        metadata: md.TableMetadata, branch: str = md.MAIN_BRANCH, isolation: Isolation = Isolation.SERIALIZABLE
     ) -> "Planned":
         """The head of a branch, as this metadata has it."""
-        ref = metadata.refs.get(branch, metadata.refs.get(MAIN_BRANCH))
+        ref = metadata.refs.get(branch, metadata.refs.get(md.MAIN_BRANCH))
         return Planned(None if ref is None else ref.snapshot_id, isolation)
 
     def reading(self, rows: FilterInput, *, relies_on_read: bool = False) -> "Planned":
@@ -85,19 +83,23 @@ class Planned:
 
 def _check_planned(planned: object) -> None:
     if not isinstance(planned, Planned):
-        raise InvalidInputError(f"{planned!r} is not what an operation is planned on; use Planned.on(table.metadata)")
+        raise errors.InvalidInputError(
+            f"{planned!r} is not what an operation is planned on; use Planned.on(table.metadata)"
+        )
 
 
-def snapshots_since(metadata: TableMetadata, head: Snapshot | None, planned: Planned) -> list[Snapshot]:
+def snapshots_since(metadata: md.TableMetadata, head: md.Snapshot | None, planned: Planned) -> list[md.Snapshot]:
     """The snapshots after the planned one up to the head, newest first; an error if one of them is not known any more.
 
     With a gap nobody can tell what happened in it, so that an operation that has read something must be planned anew.
     """
     if head is None:
         if planned.snapshot_id is not None:
-            raise ValidationError(f"planned on snapshot {planned.snapshot_id}, but the branch has no snapshot now")
+            raise errors.ValidationError(
+                f"planned on snapshot {planned.snapshot_id}, but the branch has no snapshot now"
+            )
         return []
-    newer: list[Snapshot] = []
+    newer: list[md.Snapshot] = []
     for snapshot in metadata.ancestors(head.snapshot_id):
         if snapshot.snapshot_id == planned.snapshot_id:
             return newer
@@ -106,7 +108,7 @@ def snapshots_since(metadata: TableMetadata, head: Snapshot | None, planned: Pla
         return newer
     if planned.read_nothing and planned.snapshot_id not in metadata.snapshots_by_id:
         return newer
-    raise ValidationError(
+    raise errors.ValidationError(
         f"what happened since snapshot {planned.snapshot_id} cannot be told: it is no ancestor of {head.snapshot_id},"
         " or snapshots in between have expired; plan the operation anew"
     )
@@ -122,7 +124,7 @@ def settled(planned: Planned, bench: Workbench) -> Planned:
     return replace(planned, snapshot_id=snapshot_id)
 
 
-def last_of_others(parent: Parent) -> Snapshot | None:
+def last_of_others(parent: Parent) -> md.Snapshot | None:
     """The newest snapshot that the commit builds on and has not made itself."""
     snapshot = parent.snapshot
     while snapshot is not None and snapshot.snapshot_id in parent.bench.first_parents:
@@ -150,7 +152,7 @@ class PartitionScope:
 
     wanted = mf.WITHOUT_METRICS
 
-    def __init__(self, partitions: PartitionSet, metadata: TableMetadata, *, data_only: bool = False) -> None:
+    def __init__(self, partitions: PartitionSet, metadata: md.TableMetadata, *, data_only: bool = False) -> None:
         self._partitions = partitions
         without = () if data_only else metadata.partition_specs
         self._global = {each.spec_id for each in without if each.is_unpartitioned}
@@ -230,7 +232,7 @@ class Since:
             if ignore_vectors:
                 concerned &= ~as_mask(vector_mask(deletes))
             if concerned.any():
-                raise ValidationError(
+                raise errors.ValidationError(
                     f"delete file {first_path(deletes, concerned)!r} was added by another commit for a data file that this"
                     " commit removes; plan it anew"
                 )
@@ -244,7 +246,7 @@ class Since:
         return tuple(columns.filter(named.mask(columns)) for columns in entries)
 
     def check_same_reach(
-        self, replaced: Sequence[mf.ManifestColumns], new: Sequence[mf.ManifestColumns], written: TableMetadata
+        self, replaced: Sequence[mf.ManifestColumns], new: Sequence[mf.ManifestColumns], written: md.TableMetadata
     ) -> None:
         """No equality delete came that may delete other rows of the new files than of those that they replace.
 
@@ -254,7 +256,7 @@ class Since:
         for deletes in self._deletes(PartitionScope(PartitionSet.of([*replaced, *new]), self._parent.metadata)):
             changed = _is_equality(deletes) & replacement.changes(deletes)
             if changed.any():
-                raise ValidationError(
+                raise errors.ValidationError(
                     f"equality delete file {first_path(deletes, changed)!r} was added by another commit, and would not delete"
                     " the same rows once this commit has them in another spec or partition, or without its key columns;"
                     " plan it anew"
@@ -276,19 +278,19 @@ class Since:
                 is_global = file.content is mf.FileContent.EQUALITY_DELETES and file.spec_id in unpartitioned
                 concerned = is_global or (file.spec_id, file.partition) in partitions
             if concerned:
-                raise ValidationError(
+                raise errors.ValidationError(
                     f"delete file {file.file_path!r} was added by another commit, and may delete rows that this commit"
                     " changes; plan it anew"
                 )
 
     def _data(
-        self, status: mf.EntryStatus, scope: Scope, ignored: tuple[Operation, ...] = _REWRITES
+        self, status: mf.EntryStatus, scope: Scope, ignored: tuple[md.Operation, ...] = _REWRITES
     ) -> Iterator[mf.ManifestColumns]:
         return self._entries(mf.ManifestContent.DATA, status, scope, ignored)
 
     def _deletes(self, scope: Scope | None, *, by_updates: bool = False) -> Iterator[mf.ManifestColumns]:
         # A plain delete can be repeated without harm.
-        ignored = (*_REWRITES, Operation.DELETE) if by_updates else _REWRITES
+        ignored = (*_REWRITES, md.Operation.DELETE) if by_updates else _REWRITES
         return self._entries(mf.ManifestContent.DELETES, mf.EntryStatus.ADDED, scope, ignored)
 
     def _rewritten_deletes(self, scope: Scope, number: int | None) -> Iterator[mf.ManifestColumns]:
@@ -300,7 +302,11 @@ class Since:
             yield deletes.filter(pc.greater(deletes.column("sequence_number"), number))
 
     def _entries(
-        self, content: mf.ManifestContent, status: mf.EntryStatus, scope: Scope | None, ignored: tuple[Operation, ...]
+        self,
+        content: mf.ManifestContent,
+        status: mf.EntryStatus,
+        scope: Scope | None,
+        ignored: tuple[md.Operation, ...],
     ) -> Iterator[mf.ManifestColumns]:
         wanted = mf.WITHOUT_METRICS if scope is None else scope.wanted
         for snapshot in self.snapshots:
@@ -313,14 +319,14 @@ def _check_none(changed: Iterable[mf.ManifestColumns], scope: Scope, what: str) 
         concerned = scope.might(files)
         if concerned.any():
             path = first_path(files, concerned)
-            raise ValidationError(
+            raise errors.ValidationError(
                 f"{what.format(repr(path))} by another commit, and may concern {scope}; plan the operation anew"
             )
 
 
 def entries_of(
     parent: Parent,
-    snapshot: Snapshot,
+    snapshot: md.Snapshot,
     content: mf.ManifestContent,
     status: mf.EntryStatus,
     wanted: mf.Wanted,
@@ -338,7 +344,7 @@ def entries_of(
                 yield columns
 
 
-def rows_read(planned: Planned | None, metadata: TableMetadata, *, case_sensitive: bool = True) -> RowFilter | None:
+def rows_read(planned: Planned | None, metadata: md.TableMetadata, *, case_sensitive: bool = True) -> RowFilter | None:
     """The rows that the plan says it has read, if it does."""
     if planned is None:
         return None
@@ -346,6 +352,6 @@ def rows_read(planned: Planned | None, metadata: TableMetadata, *, case_sensitiv
     return None if planned.read is None else RowFilter.of(planned.read, metadata, case_sensitive=case_sensitive)
 
 
-def row_scope(metadata: TableMetadata, row_filter: RowFilter | None = None) -> RowFilter:
+def row_scope(metadata: md.TableMetadata, row_filter: RowFilter | None = None) -> RowFilter:
     """The filter bound to the metadata that is committed to; None stands for all rows."""
     return RowFilter.of(True, metadata) if row_filter is None else RowFilter(metadata, row_filter.bound)

@@ -67,11 +67,6 @@ class EntrySpool:
     ) -> None:
         self._cleanup.close()
 
-    @property
-    def has_spilled(self) -> bool:
-        """Whether there was too much for memory."""
-        return self._folder is not None
-
     def _spill(self) -> None:
         if self._folder is None:
             made = tempfile.TemporaryDirectory(prefix="icefloe-manifests-")

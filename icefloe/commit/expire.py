@@ -8,11 +8,9 @@ from dataclasses import dataclass, replace
 
 import pyarrow.compute as pc
 
-from icefloe import metadata as md, properties as props
+from icefloe import errors, manifests as mf, metadata as md, properties as props
 from icefloe.commit.change import Change, Prepared, Workbench
 from icefloe.commit.parent import Parent
-from icefloe.errors import InvalidInputError, InvalidPropertyError, ValidationError
-from icefloe.manifests import WITHOUT_METRICS, ManifestContent, ManifestFile
 from icefloe.metadata import requirements as req, updates as up
 from icefloe.partitioning import transforms as tr
 from icefloe.schema import types
@@ -33,7 +31,7 @@ class Expire(Change):
 
     def __post_init__(self) -> None:
         if self.retain_last is not None and self.retain_last < 1:
-            raise InvalidInputError(f"{self.retain_last} snapshots cannot be retained; it must be 1 or more")
+            raise errors.InvalidInputError(f"{self.retain_last} snapshots cannot be retained; it must be 1 or more")
 
     def prepare(self, metadata: md.TableMetadata, bench: Workbench, /) -> Prepared:
         """The refs and snapshots to drop; every branch and tag must stay where it is until then."""
@@ -64,7 +62,7 @@ class Expire(Change):
         heads = {ref.snapshot_id: name for name, ref in metadata.refs.items()}
         for snapshot_id in self.snapshot_ids_to_expire:
             if snapshot_id in heads:
-                raise ValidationError(f"snapshot {snapshot_id} cannot expire: {heads[snapshot_id]!r} is at it")
+                raise errors.ValidationError(f"snapshot {snapshot_id} cannot expire: {heads[snapshot_id]!r} is at it")
         return tuple(each for each in self.snapshot_ids_to_expire if each in metadata.snapshots_by_id)
 
 
@@ -83,7 +81,7 @@ class DropSnapshots(Change):
         doomed = set(self.snapshot_ids_to_drop)
         for name, ref in metadata.refs.items():
             if ref.snapshot_id in doomed if name not in planned else ref.snapshot_id != planned[name]:
-                raise ValidationError(
+                raise errors.ValidationError(
                     f"{name!r} is at snapshot {ref.snapshot_id} by now, so that the plan to expire snapshots does not hold"
                     " any more; make a new one"
                 )
@@ -104,7 +102,7 @@ class CleanMetadata(Change):
         specs = {metadata.default_spec_id}
         schemas: set[int | None] = {metadata.current_schema_id}
         parent = Parent(metadata, bench)
-        manifests: set[ManifestFile] = set()
+        manifests: set[mf.ManifestFile] = set()
         for snapshot in metadata.snapshots:
             schemas.add(snapshot.schema_id)
             manifests.update(parent.manifests_of(snapshot))
@@ -132,7 +130,7 @@ class CleanMetadata(Change):
 def check_collectable(metadata: md.TableMetadata) -> None:
     """Refuse to delete files of a table that says that they may be used elsewhere."""
     if not props.GC_ENABLED.of(metadata.properties):
-        raise InvalidPropertyError(
+        raise errors.InvalidPropertyError(
             f"property {props.GC_ENABLED.key!r} is false: files of this table may be used elsewhere"
         )
 
@@ -154,12 +152,12 @@ def _has_type_of_column(transform: tr.Transform) -> bool:
     return not is_void and isinstance(transform.result_type(types.UnknownType()), types.UnknownType)
 
 
-def _equality_ids(parent: Parent, manifests: Iterable[ManifestFile]) -> set[int]:
+def _equality_ids(parent: Parent, manifests: Iterable[mf.ManifestFile]) -> set[int]:
     """The columns that live equality delete files compare."""
     field_ids: set[int] = set()
     for manifest in manifests:
-        if manifest.content is ManifestContent.DELETES and manifest.has_live_files:
-            columns = parent.read(manifest, WITHOUT_METRICS)
+        if manifest.content is mf.ManifestContent.DELETES and manifest.has_live_files:
+            columns = parent.read(manifest, mf.WITHOUT_METRICS)
             lists = columns.filter(columns.is_live).column("equality_ids")
             field_ids.update(pc.unique(pc.list_flatten(lists)).to_pylist())
     return field_ids

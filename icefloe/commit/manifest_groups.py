@@ -8,11 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import TypeAlias
 
-from icefloe import properties as props
-from icefloe.errors import InvalidInputError, InvalidValueError
-from icefloe.manifests import ManifestContent, ManifestFile, PartitionFieldSummary
-from icefloe.metadata import TableMetadata
-from icefloe.partitioning import PartitionSpec
+from icefloe import errors, manifests as mf, metadata as md, partitioning as pt, properties as props
 from icefloe.schema import IcebergType, decode_bound
 
 ROLL = 1.2
@@ -33,13 +29,13 @@ class ManifestChoice:
     `only` are locations of manifests that are written anew in any case, and of which none may be missing.
     """
 
-    content: ManifestContent | None = None
+    content: mf.ManifestContent | None = None
     spec_id: int | None = None
     sort_by: tuple[str, ...] = ()
-    choose: Callable[[ManifestFile], bool] | None = None
+    choose: Callable[[mf.ManifestFile], bool] | None = None
     only: frozenset[str] | None = None
 
-    def includes(self, manifest: ManifestFile) -> bool:
+    def includes(self, manifest: mf.ManifestFile) -> bool:
         """Whether a manifest is asked for."""
         return (
             self.content in (None, manifest.content)
@@ -48,20 +44,22 @@ class ManifestChoice:
             and (self.choose is None or self.choose(manifest))
         )
 
-    def check(self, metadata: TableMetadata) -> None:
+    def check(self, metadata: md.TableMetadata) -> None:
         """Fail if the table has no such spec, or no such partition fields."""
         specs = metadata.specs_by_id
         if self.spec_id is not None and self.spec_id not in specs:
-            raise InvalidInputError(f"spec_id is {self.spec_id}; the table has {', '.join(map(str, sorted(specs)))}")
+            raise errors.InvalidInputError(
+                f"spec_id is {self.spec_id}; the table has {', '.join(map(str, sorted(specs)))}"
+            )
         chosen = specs.values() if self.spec_id is None else [specs[self.spec_id]]
         known = list(dict.fromkeys(field.name for spec in chosen for field in spec.fields))
         for name in self.sort_by:
             if name not in known:
-                raise InvalidInputError(
+                raise errors.InvalidInputError(
                     f"sort_by names {name!r}, which is no partition field; fields are {', '.join(known) or 'none'}"
                 )
 
-    def positions(self, spec: PartitionSpec) -> list[int]:
+    def positions(self, spec: pt.PartitionSpec) -> list[int]:
         """The fields of a spec by their position: those that were named first, in that order, then the others."""
         names = [field.name for field in spec.fields]
         named = [names.index(name) for name in dict.fromkeys(self.sort_by) if name in names]
@@ -73,8 +71,8 @@ class ManifestGroup:
     """Manifests of one spec and one kind that are written anew together, and why."""
 
     spec_id: int
-    content: ManifestContent
-    manifests: tuple[ManifestFile, ...]
+    content: mf.ManifestContent
+    manifests: tuple[mf.ManifestFile, ...]
     reason: str
 
     @property
@@ -87,16 +85,16 @@ class ManifestGroup:
         return min(_ideal_count(self.manifests, target), max(1, self.live_files))
 
 
-def live_files(manifest: ManifestFile) -> int:
+def live_files(manifest: mf.ManifestFile) -> int:
     """The files of a manifest that are part of the snapshot, as far as its list counts them."""
     return (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
 
 
 def groups_to_rewrite(
-    metadata: TableMetadata, live: Iterable[ManifestFile], choice: ManifestChoice
+    metadata: md.TableMetadata, live: Iterable[mf.ManifestFile], choice: ManifestChoice
 ) -> list[ManifestGroup]:
     """The groups of manifests that are worth it; none if sizes and order are good already."""
-    groups: dict[tuple[int, ManifestContent], list[ManifestFile]] = {}
+    groups: dict[tuple[int, mf.ManifestContent], list[mf.ManifestFile]] = {}
     for manifest in filter(choice.includes, live):
         groups.setdefault((manifest.partition_spec_id, manifest.content), []).append(manifest)
     return [
@@ -107,7 +105,7 @@ def groups_to_rewrite(
 
 
 def _reason(
-    metadata: TableMetadata, spec_id: int, members: Sequence[ManifestFile], choice: ManifestChoice
+    metadata: md.TableMetadata, spec_id: int, members: Sequence[mf.ManifestFile], choice: ManifestChoice
 ) -> str | None:
     target = props.MANIFEST_TARGET_SIZE_BYTES.of(metadata.properties)
     count, ideal = len(members), _ideal_count(members, target)
@@ -123,13 +121,13 @@ def _reason(
     return None
 
 
-def _ideal_count(members: Sequence[ManifestFile], target: int) -> int:
+def _ideal_count(members: Sequence[mf.ManifestFile], target: int) -> int:
     """How many manifests of the target size live entries need; those that were deleted are not carried on."""
     size = sum(map(_live_bytes, members))
     return max(1, -(-size // target))
 
 
-def _live_bytes(manifest: ManifestFile) -> int:
+def _live_bytes(manifest: mf.ManifestFile) -> int:
     live = live_files(manifest)
     return manifest.manifest_length * live // max(1, live + (manifest.deleted_files_count or 0))
 
@@ -137,12 +135,14 @@ def _live_bytes(manifest: ManifestFile) -> int:
 # -- the order of partitions
 
 
-def _fields(metadata: TableMetadata, spec: PartitionSpec, choice: ManifestChoice) -> list[tuple[int, IcebergType]]:
+def _fields(
+    metadata: md.TableMetadata, spec: pt.PartitionSpec, choice: ManifestChoice
+) -> list[tuple[int, IcebergType]]:
     members = metadata.partition_type(spec.spec_id).fields
     return [(position, members[position].field_type) for position in choice.positions(spec)]
 
 
-def is_clustered(manifests: Sequence[ManifestFile], fields: Sequence[tuple[int, IcebergType]]) -> bool:
+def is_clustered(manifests: Sequence[mf.ManifestFile], fields: Sequence[tuple[int, IcebergType]]) -> bool:
     """Whether the ranges of the first field do not overlap, and where they are one value, those of the next one.
 
     Ranges that only touch are fine. Without summaries nothing is known, which counts as out of order.
@@ -152,7 +152,7 @@ def is_clustered(manifests: Sequence[ManifestFile], fields: Sequence[tuple[int, 
     (position, field_type), rest = fields[0], fields[1:]
     try:
         ranges = [_range_of(manifest, position, field_type) for manifest in manifests]
-    except InvalidValueError:
+    except errors.InvalidValueError:
         return True  # bounds of a column that was replaced since, whose order nobody asks for
     if None in ranges:
         return False
@@ -166,7 +166,7 @@ def is_clustered(manifests: Sequence[ManifestFile], fields: Sequence[tuple[int, 
     )
 
 
-def _range_of(manifest: ManifestFile, position: int, field_type: IcebergType) -> tuple[Key, Key] | None:
+def _range_of(manifest: mf.ManifestFile, position: int, field_type: IcebergType) -> tuple[Key, Key] | None:
     summaries = manifest.partitions
     if summaries is None or position >= len(summaries):
         return None
@@ -174,7 +174,7 @@ def _range_of(manifest: ManifestFile, position: int, field_type: IcebergType) ->
     return (keys[0], keys[-1]) if keys else (_NULL, _NULL)
 
 
-def _keys(summary: PartitionFieldSummary, field_type: IcebergType) -> Iterable[Key]:
+def _keys(summary: mf.PartitionFieldSummary, field_type: IcebergType) -> Iterable[Key]:
     for bound in (summary.lower_bound, summary.upper_bound):
         if bound is not None:
             yield 0, decode_bound(bound, field_type)

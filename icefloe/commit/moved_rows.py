@@ -16,19 +16,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe import manifests as mf
+from icefloe import errors, manifests as mf, metadata as md, parallel, planning
 from icefloe.commit import vectors as dv
 from icefloe.commit.added import vector_mask
 from icefloe.commit.named_files import NamedFiles, locate
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import Mask, as_mask, normal_paths
 from icefloe.data import ReadContext, open_file, read_task
-from icefloe.errors import ValidationError
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.formats.file_formats import reader_of
-from icefloe.metadata import Snapshot
-from icefloe.parallel import in_order
-from icefloe.planning import FileScanTask, tasks_of_files
 from icefloe.schema import Schema, reserved
 from icefloe.storage import Storage, identity
 
@@ -48,7 +44,7 @@ class DeletedSince:
     The vectors are keyed by the normal form of the data files' paths.
     """
 
-    planned: Snapshot
+    planned: md.Snapshot
     vectors: Mapping[str, mf.DataFile]
     gone: Sequence[mf.ManifestColumns]
 
@@ -70,7 +66,7 @@ class DeletedSince:
         """Fail if so many new rows are for a good part of files that are gone."""
         dead = rows_of(self.gone)
         if dead > _MOST_DEAD * added:
-            raise ValidationError(
+            raise errors.ValidationError(
                 f"data file {min(self.gone_paths)!r} cannot be replaced: another commit removed it, or rewrote it; {dead} of"
                 f" the {added} new rows would be of such files; plan the rewrite anew"
             )
@@ -85,16 +81,16 @@ class DeletedSince:
         """The ids of the rows that were live in the plan and are not any more, ascending."""
         storage = parent.bench.storage
         paths = pa.array([*self.vectors, *self.gone_paths], pa.string())
-        tasks = tasks_of_files(paths, self.planned, parent.metadata, storage, parent.bench.caches.manifests)
+        tasks = planning.tasks_of_files(paths, self.planned, parent.metadata, storage, parent.bench.caches.manifests)
         self._check_planned(paths, tasks)
         read = partial(_deleted_ids, self.vectors, ReadContext(parent.metadata, storage))
-        with closing(in_order(read, tasks, _READERS, "icefloe-row-ids")) as parts:
+        with closing(parallel.in_order(read, tasks, _READERS, "icefloe-row-ids")) as parts:
             return np.sort(np.concatenate([np.empty(0, np.int64), *parts]))
 
-    def _check_planned(self, paths: pa.Array, tasks: Sequence[FileScanTask]) -> None:
+    def _check_planned(self, paths: pa.Array, tasks: Sequence[planning.FileScanTask]) -> None:
         unread = set(paths.to_pylist()).difference(identity(task.file.file_path) for task in tasks)
         if unread:
-            raise ValidationError(
+            raise errors.ValidationError(
                 f"data file {min(unread)!r} is replaced, and is not in snapshot {self.planned.snapshot_id}, which it was"
                 " read from; plan the rewrite anew"
             )
@@ -131,7 +127,7 @@ def _newer(columns: mf.ManifestColumns, named: NamedFiles, number: int) -> mf.Ma
 # -- the ids of deleted rows, in the files that held them
 
 
-def _deleted_ids(vectors: Mapping[str, mf.DataFile], context: ReadContext, task: FileScanTask) -> Numbers:
+def _deleted_ids(vectors: Mapping[str, mf.DataFile], context: ReadContext, task: planning.FileScanTask) -> Numbers:
     """The ids of those rows of a task that its vector of now deletes, or of all of them if there is none."""
     entry = vectors.get(identity(task.file.file_path))
     vector = None if entry is None else dv.load_vector(context.storage, entry, task.file.record_count)
@@ -140,7 +136,7 @@ def _deleted_ids(vectors: Mapping[str, mf.DataFile], context: ReadContext, task:
         ids, positions = batch.columns
         deleted = ids if vector is None else ids.filter(pa.array(_is_deleted(vector, positions.to_numpy())))
         if deleted.null_count:
-            raise ValidationError(
+            raise errors.ValidationError(
                 f"rows of data file {task.file.file_path!r}, which this commit replaces, were deleted by another commit,"
                 " and have no row ids by which they could be found in the new files; plan it anew"
             )
@@ -163,14 +159,14 @@ def _find(ids: Numbers, added: Sequence[mf.ManifestColumns], storage: Storage) -
     files = [file for columns in added for file in _may_hold(columns, ids).files()]
     positions: dict[str, DeletionVector] = {}
     counts = np.zeros(len(ids), np.int64)
-    with closing(in_order(partial(_positions, ids, storage), files, _READERS, "icefloe-row-ids")) as parts:
+    with closing(parallel.in_order(partial(_positions, ids, storage), files, _READERS, "icefloe-row-ids")) as parts:
         for file, (rows, indices) in zip(files, parts, strict=True):
             np.add.at(counts, indices, 1)
             if len(rows):
                 positions[identity(file.file_path)] = DeletionVector.from_positions(rows)
     if (counts != 1).any():
         number = int(np.flatnonzero(counts != 1)[0])
-        raise ValidationError(
+        raise errors.ValidationError(
             f"the row with id {ids[number]} was deleted by another commit, and is {counts[number]} times in the new files of"
             " this one, where it should be once; plan it anew, and write new files with row ids"
         )

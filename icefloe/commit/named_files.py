@@ -11,13 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe import manifests as mf
+from icefloe import errors, manifests as mf, metadata as md, planning
 from icefloe.commit.added import files_by_spec, listed, vector_mask
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import Mask, PartitionSet, as_mask, first_path, normal_paths
-from icefloe.errors import InvalidInputError, ValidationError
-from icefloe.metadata import TableMetadata
-from icefloe.planning import ReplacedColumns, differing_types
 from icefloe.schema import Value
 from icefloe.storage import identities, identity
 
@@ -38,7 +35,7 @@ class NamedFiles:
     partitions: PartitionSet | None
 
     @staticmethod
-    def of(files: NamedInput, metadata: TableMetadata) -> "NamedFiles":
+    def of(files: NamedInput, metadata: md.TableMetadata) -> "NamedFiles":
         """The files; naming one twice is naming it once."""
         items = listed(files)
         if not items:
@@ -48,8 +45,10 @@ class NamedFiles:
         columns = [item for item in items if isinstance(item, mf.ManifestColumns)]
         values = [item for item in items if isinstance(item, mf.DataFile)]
         if len(columns) + len(values) != len(items):
-            raise InvalidInputError("files are named as DataFile values, ManifestColumns or paths, one way at a time")
-        replaced = ReplacedColumns(metadata, metadata.schema())
+            raise errors.InvalidInputError(
+                "files are named as DataFile values, ManifestColumns or paths, one way at a time"
+            )
+        replaced = planning.ReplacedColumns(metadata, metadata.schema())
         if any(replaced.fields_ever(metadata.spec(spec_id)) for spec_id in {item.spec_id for item in columns + values}):
             # Values of a column that was replaced are of another type than it is now, and would be looked for in vain.
             named = pa.array([file.file_path for file in values], pa.string())
@@ -89,7 +88,7 @@ class NamedFiles:
         missing = self.missing(removed)
         missing = missing.filter(pc.invert(pc.is_in(missing, value_set=pa.array(list(gone), pa.string()))))
         if len(missing):
-            raise ValidationError(
+            raise errors.ValidationError(
                 f"{what} {_first_and_more(missing)} cannot be removed: it is not in the table, or not any more"
             )
 
@@ -109,7 +108,7 @@ class NamedDeletes:
     vectors: frozenset[BlobKey]
 
     @staticmethod
-    def of(files: NamedInput, metadata: TableMetadata) -> "NamedDeletes":
+    def of(files: NamedInput, metadata: md.TableMetadata) -> "NamedDeletes":
         """Whole files by path or value; vectors by value only."""
         whole: list[object] = []
         vectors: set[BlobKey] = set()
@@ -141,7 +140,7 @@ class NamedDeletes:
         by_path = self.files.mask(columns)
         vectors = by_path & as_mask(vector_mask(columns))
         if vectors.any():
-            raise InvalidInputError(
+            raise errors.InvalidInputError(
                 f"{first_path(columns, vectors)!r} holds deletion vectors, maybe of other data files, too; name the vectors by"
                 " their DataFile values"
             )
@@ -152,7 +151,7 @@ class NamedDeletes:
         self.files.check_removed(removed, "delete file")
         missing = self.vectors.difference(*map(blob_keys, removed))
         if missing:
-            raise ValidationError(
+            raise errors.ValidationError(
                 f"the deletion vector at {min(missing)} cannot be removed: it is not in the table, or not any more"
             )
 
@@ -198,7 +197,9 @@ def locate(
     missing = sorted(searched - located.keys())
     if missing:
         named = _first_and_more(pa.array(missing))
-        raise ValidationError(f"rows of data file {named} are deleted, but it is not in the table, or not any more")
+        raise errors.ValidationError(
+            f"rows of data file {named} are deleted, but it is not in the table, or not any more"
+        )
     return located
 
 
@@ -230,7 +231,7 @@ def locate_live(
 
 def check_types(parent: Parent, deletes: Iterable[mf.ManifestColumns]) -> None:
     """Fail if there are data files that deletes, which do not say of which files they are, may be about and cannot be."""
-    replaced = ReplacedColumns(parent.metadata, parent.metadata.schema())
+    replaced = planning.ReplacedColumns(parent.metadata, parent.metadata.schema())
     specs = [parent.metadata.spec(spec_id) for spec_id in {columns.spec_id for columns in deletes}]
     doubtful = {spec.spec_id: spec for spec in specs if replaced.fields_ever(spec)}
     for manifest in parent.manifests(mf.ManifestContent.DATA) if doubtful else ():
@@ -242,12 +243,12 @@ def check_types(parent: Parent, deletes: Iterable[mf.ManifestColumns]) -> None:
                 _check_types(columns, parent.metadata, columns.column("file_path")[0].as_py())
 
 
-def _check_types(columns: mf.ManifestColumns, metadata: TableMetadata, path: str) -> None:
+def _check_types(columns: mf.ManifestColumns, metadata: md.TableMetadata, path: str) -> None:
     """Fail if delete files cannot be in the partitions of these data files, which the current types cannot say."""
-    unlike = differing_types(columns.partition_type, metadata.partition_type(columns.spec_id))
+    unlike = planning.differing_types(columns.partition_type, metadata.partition_type(columns.spec_id))
     if unlike:
         fields = ", ".join(f"{each.name!r}" for each in columns.partition_type.fields if each.field_id in unlike)
-        raise ValidationError(
+        raise errors.ValidationError(
             f"rows of data file {path!r} cannot be deleted: it was written when the column of partition field {fields} was"
             " of another type, before the table was replaced; remove whole files, or work on a branch made since"
         )

@@ -12,15 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe import manifests as mf, properties as props
+from icefloe import errors, manifests as mf, metadata as md, partitioning as pt, planning, properties as props
 from icefloe.commit.added import FileGroup
 from icefloe.commit.named_files import NamedFiles
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import Mask, PartitionSet, as_mask, by_partition_type, normal_paths
-from icefloe.errors import InvalidPropertyError
-from icefloe.metadata import TableMetadata
-from icefloe.partitioning import PartitionSpec, partition_type
-from icefloe.planning import differing_types, pack_from_end
 from icefloe.schema import Schema
 
 
@@ -64,10 +60,14 @@ def write_entries(
     )
 
 
-def _schema_of(columns: mf.ManifestColumns, spec: PartitionSpec, schemas: Sequence[Schema]) -> Schema:
+def _schema_of(columns: mf.ManifestColumns, spec: pt.PartitionSpec, schemas: Sequence[Schema]) -> Schema:
     """The first of the schemas that has the types of the partition values: a replaced column had another before."""
     return next(
-        (each for each in schemas if not differing_types(columns.partition_type, partition_type(spec, each))),
+        (
+            each
+            for each in schemas
+            if not planning.differing_types(columns.partition_type, pt.partition_type(spec, each))
+        ),
         schemas[0],
     )
 
@@ -76,13 +76,13 @@ def _level(text: str | None) -> int | None:
     if text is None:
         return None
     if not text.strip().lstrip("-").isdigit():
-        raise InvalidPropertyError(
+        raise errors.InvalidPropertyError(
             f"property {props.MANIFEST_COMPRESSION_LEVEL.key!r} is {text!r}; it must be a number"
         )
     return int(text)
 
 
-def form_of(metadata: TableMetadata) -> Hashable:
+def form_of(metadata: md.TableMetadata) -> Hashable:
     """What manifests of one attempt must have in common with those of another to be used again.
 
     The version; and the location, where paths are relative to that: files stay where they are when the table moves.
@@ -184,13 +184,15 @@ def merge_manifests(parent: Parent, new: Sequence[mf.ManifestFile], *rest: NewMa
     merged: list[mf.ManifestFile] = []
     for _, members in sorted(groups.items(), key=lambda item: item[0]):
         target = props.MANIFEST_TARGET_SIZE_BYTES.of(parent.metadata.properties)
-        for packed in pack_from_end(members, attrgetter("manifest_length"), target):
+        for packed in planning.pack_from_end(members, attrgetter("manifest_length"), target):
             if not _is_worth_it(parent, members, packed):
                 merged += packed
                 continue
             key = ("merged", form_of(parent.metadata), tuple(packed))
             merged += parent.bench.remember(key, partial(_merge, parent, packed))
-            replaced += sum(each.added_snapshot_id != parent.snapshot_id for each in packed)
+            others = sum(each.added_snapshot_id != parent.snapshot_id for each in packed)
+            parent.bench.has_merged_own |= others < len(packed)
+            replaced += others
     return NewManifests(tuple(merged), removed, replaced)
 
 

@@ -4,6 +4,7 @@ By a predicate, files leave whose rows all match it; one with some matching rows
 says that its other rows are in a file that comes. Deletes are overwrites by which nothing comes.
 """
 
+from icefloe import errors, manifests as mf, metadata as md
 from icefloe.commit import conflicts
 from icefloe.commit.added import FilesInput, check_not_live, fitted, group_files
 from icefloe.commit.matching import FilterInput, RowFilter
@@ -12,9 +13,6 @@ from icefloe.commit.new_manifests import NewManifests, merge_manifests, remove_d
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import Mask, first_path, normal_paths
 from icefloe.commit.producer import Delta
-from icefloe.errors import InvalidInputError, ValidationError
-from icefloe.manifests import ManifestColumns, ManifestContent, ManifestFile
-from icefloe.metadata import Operation, TableMetadata
 
 
 class Overwrite:
@@ -27,7 +25,7 @@ class Overwrite:
 
     def __init__(
         self,
-        metadata: TableMetadata,
+        metadata: md.TableMetadata,
         planned: conflicts.Planned | None,
         *,
         add: FilesInput = (),
@@ -37,14 +35,16 @@ class Overwrite:
         check_duplicates: bool = True,
         check_added_match: bool = False,
     ) -> None:
-        self.added = group_files(add, metadata, ManifestContent.DATA)
+        self.added = group_files(add, metadata, mf.ManifestContent.DATA)
         self._filter = RowFilter.of(row_filter, metadata, case_sensitive=case_sensitive)
         self._named = NamedFiles.of(remove, metadata)
         self._planned = planned
         self._read = conflicts.rows_read(planned, metadata, case_sensitive=case_sensitive)
         self._check_duplicates = check_duplicates
         if len(self._named) and planned is None:
-            raise InvalidInputError("files are named to be removed, but not the snapshot that this was planned on")
+            raise errors.InvalidInputError(
+                "files are named to be removed, but not the snapshot that this was planned on"
+            )
         if check_added_match:
             self._check_added()
 
@@ -63,30 +63,30 @@ class Overwrite:
         )
         # By a predicate, rows are to go whether there are any or not.
         removes = bool(data.removed) or not self._filter.is_nothing
-        operation = (Operation.OVERWRITE if removes else Operation.APPEND) if added else Operation.DELETE
+        operation = (md.Operation.OVERWRITE if removes else md.Operation.APPEND) if added else md.Operation.DELETE
         return Delta(operation, manifests, added)
 
     def _remove(self, parent: Parent, since: conflicts.Since | None) -> NewManifests:
         self._check_rows(parent, since)
         row_filter = conflicts.row_scope(parent.metadata, self._filter)
 
-        def may_hold(manifest: ManifestFile) -> bool:
+        def may_hold(manifest: mf.ManifestFile) -> bool:
             return self._named.may_be_in(manifest) or (not row_filter.is_nothing and row_filter.may_be_in(manifest))
 
-        def choose(files: ManifestColumns) -> Mask:
+        def choose(files: mf.ManifestColumns) -> Mask:
             named = self._named.mask(files)
             if row_filter.is_nothing:
                 return named
             whole = named | row_filter.must(files)
             partly = row_filter.might(files) & ~whole
             if partly.any():
-                raise ValidationError(
+                raise errors.ValidationError(
                     f"{partly.sum()} files such as {first_path(files, partly)!r} hold rows that match {row_filter} and maybe"
                     " others; such files must be written anew"
                 )
             return whole
 
-        data = remove_files(parent, ManifestContent.DATA, may_hold, choose, row_filter.wanted)
+        data = remove_files(parent, mf.ManifestContent.DATA, may_hold, choose, row_filter.wanted)
         self._named.check_removed(data.removed, "data file")
         named = [files.filter(self._named.mask(files)) for files in data.removed]
         if since is not None:
@@ -114,6 +114,6 @@ class Overwrite:
             outside = ~self._filter.must(group.columns)
             if outside.any():
                 path = first_path(group.columns, outside)
-                raise ValidationError(
+                raise errors.ValidationError(
                     f"file {path!r} may hold rows that do not match {self._filter}; it cannot be added"
                 )

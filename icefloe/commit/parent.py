@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
+from icefloe import manifests as mf, metadata as md
 from icefloe.commit.change import Workbench
-from icefloe.manifests import EVERYTHING, ManifestColumns, ManifestContent, ManifestFile, SnapshotManifests, Wanted
-from icefloe.metadata import Snapshot, TableMetadata
 
 _NO_SNAPSHOT = -(1 << 63)
 """An id that no snapshot has."""
@@ -14,12 +13,12 @@ _NO_SNAPSHOT = -(1 << 63)
 class Parent:
     """A table's metadata, the snapshot that a commit builds on, and the id that the new snapshot will have, if any."""
 
-    metadata: TableMetadata
+    metadata: md.TableMetadata
     bench: Workbench
-    snapshot: Snapshot | None = None
+    snapshot: md.Snapshot | None = None
     snapshot_id: int = _NO_SNAPSHOT
 
-    def manifests(self, content: ManifestContent | None = None) -> tuple[ManifestFile, ...]:
+    def manifests(self, content: mf.ManifestContent | None = None) -> tuple[mf.ManifestFile, ...]:
         """The manifests of the parent that hold live files, of one kind or all."""
         return tuple(
             manifest
@@ -27,11 +26,11 @@ class Parent:
             if manifest.has_live_files and content in (None, manifest.content)
         )
 
-    def manifests_of(self, snapshot: Snapshot | None) -> tuple[ManifestFile, ...]:
+    def manifests_of(self, snapshot: md.Snapshot | None) -> tuple[mf.ManifestFile, ...]:
         """All manifests of a snapshot of the table, with their counts; read once, since lists never change."""
         return () if snapshot is None else self._source().counted(snapshot)
 
-    def read(self, manifest: ManifestFile, wanted: Wanted = EVERYTHING) -> ManifestColumns:
+    def read(self, manifest: mf.ManifestFile, wanted: mf.Wanted = mf.EVERYTHING) -> mf.ManifestColumns:
         """The entries of a manifest, deleted ones among them, with all that they inherit.
 
         Entries without metrics are kept for the next time; those of manifests of this commit still wait for their numbers.
@@ -44,5 +43,7 @@ class Parent:
             keep=not wanted.metrics,
         )
 
-    def _source(self) -> SnapshotManifests:
-        return SnapshotManifests(self.metadata, self.bench.read, self.bench.storage.limits, self.bench.caches.manifests)
+    def _source(self) -> mf.SnapshotManifests:
+        return mf.SnapshotManifests(
+            self.metadata, self.bench.read, self.bench.storage.limits, self.bench.caches.manifests
+        )

@@ -8,8 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.errors import InvalidValueError
-from icefloe.manifests import ManifestColumns, ManifestFile, MetricColumns, value_array_type
+from icefloe import errors, manifests as mf
 from icefloe.schema import decode_array, is_promotion, types
 from icefloe.storage import identities
 
@@ -24,19 +23,19 @@ def as_mask(condition: pa.Array) -> Mask:
     return mask
 
 
-def normal_paths(parts: Iterable[ManifestColumns], name: str = "file_path") -> pa.Array:
+def normal_paths(parts: Iterable[mf.ManifestColumns], name: str = "file_path") -> pa.Array:
     """The paths of all files, in their normal form; those in another column if that is named."""
     columns = [part.column(name) for part in parts]
     return identities(pa.concat_arrays(columns)) if columns else pa.array([], pa.string())
 
 
-def first_path(columns: ManifestColumns, mask: Mask) -> str:
+def first_path(columns: mf.ManifestColumns, mask: Mask) -> str:
     """The path of the first file that the mask marks."""
     path: str = columns.column("file_path")[int(np.flatnonzero(mask)[0])].as_py()
     return path
 
 
-def partition_codes(parts: Sequence[ManifestColumns]) -> list[npt.NDArray[np.int64]]:
+def partition_codes(parts: Sequence[mf.ManifestColumns]) -> list[npt.NDArray[np.int64]]:
     """A number for the partition of each file, equal for equal partitions over all parts, which are of one spec."""
     lengths = [len(part) for part in parts]
     codes = np.zeros(sum(lengths), np.int64)
@@ -51,14 +50,14 @@ def partition_codes(parts: Sequence[ManifestColumns]) -> list[npt.NDArray[np.int
     return np.split(codes, np.cumsum(lengths)[:-1])
 
 
-def _numbered(parts: Sequence[ManifestColumns], field_id: int) -> tuple[npt.NDArray[np.int64], int]:
+def _numbered(parts: Sequence[mf.ManifestColumns], field_id: int) -> tuple[npt.NDArray[np.int64], int]:
     """A number for each value of a field, 0 for null, and how many there are; values of unlike types are never equal."""
     value_types = _widened([_value_type(part, field_id) for part in parts])
     numbered = [np.zeros(len(part), np.int64) for part in parts]
     size = 1
     for value_type in dict.fromkeys(each for each in value_types if not isinstance(each, types.UnknownType)):
         indices = [index for index, each in enumerate(value_types) if each == value_type]
-        column = _concat([parts[index].partition[field_id].cast(value_array_type(value_type)) for index in indices])
+        column = _concat([parts[index].partition[field_id].cast(mf.value_array_type(value_type)) for index in indices])
         encoded = _canonical(column, value_type).dictionary_encode()
         numbers = pc.fill_null(pc.add(encoded.indices.cast(pa.int64()), size), 0).to_numpy(zero_copy_only=False)
         ends = np.cumsum([len(parts[index]) for index in indices])
@@ -77,13 +76,13 @@ def _widened(value_types: list[types.IcebergType]) -> list[types.IcebergType]:
     return [wider.get(each, each) for each in value_types]
 
 
-def _value_type(columns: ManifestColumns, field_id: int) -> types.IcebergType:
+def _value_type(columns: mf.ManifestColumns, field_id: int) -> types.IcebergType:
     if field_id not in columns.partition:
         return types.UnknownType()
     return next(field.field_type for field in columns.partition_type.fields if field.field_id == field_id)
 
 
-def partition_order(columns: ManifestColumns, positions: Sequence[int]) -> pa.Array:
+def partition_order(columns: mf.ManifestColumns, positions: Sequence[int]) -> pa.Array:
     """The positions of the files sorted by their partition values, fields in this order, nulls last."""
     fields = columns.partition_type.fields
     ids = (fields[position].field_id for position in positions)
@@ -95,13 +94,13 @@ def partition_order(columns: ManifestColumns, positions: Sequence[int]) -> pa.Ar
     return pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys])
 
 
-def count_partitions(groups: Iterable[ManifestColumns]) -> int:
+def count_partitions(groups: Iterable[mf.ManifestColumns]) -> int:
     """How many different partitions the files are in; equal tuples of different specs are different partitions."""
     return sum(len(np.unique(np.concatenate(partition_codes(parts)))) for parts in _by_spec(groups).values())
 
 
-def _by_spec(groups: Iterable[ManifestColumns]) -> dict[int, list[ManifestColumns]]:
-    by_spec: dict[int, list[ManifestColumns]] = {}
+def _by_spec(groups: Iterable[mf.ManifestColumns]) -> dict[int, list[mf.ManifestColumns]]:
+    by_spec: dict[int, list[mf.ManifestColumns]] = {}
     for columns in groups:
         if len(columns):
             by_spec.setdefault(columns.spec_id, []).append(columns)
@@ -112,10 +111,10 @@ def _by_spec(groups: Iterable[ManifestColumns]) -> dict[int, list[ManifestColumn
 class PartitionSet:
     """Partitions of any specs: those of the files in `members`, for each spec one group of each type of partitions."""
 
-    members: dict[int, tuple[ManifestColumns, ...]]
+    members: dict[int, tuple[mf.ManifestColumns, ...]]
 
     @staticmethod
-    def of(groups: Iterable[ManifestColumns]) -> "PartitionSet":
+    def of(groups: Iterable[mf.ManifestColumns]) -> "PartitionSet":
         """The partitions that these files are in."""
         return PartitionSet(
             {
@@ -127,7 +126,7 @@ class PartitionSet:
     def __len__(self) -> int:
         return sum(len(columns) for groups in self.members.values() for columns in groups)
 
-    def mask(self, columns: ManifestColumns) -> Mask:
+    def mask(self, columns: mf.ManifestColumns) -> Mask:
         """Which of the files are in one of the partitions."""
         own = self.members.get(columns.spec_id)
         if own is None:
@@ -135,14 +134,14 @@ class PartitionSet:
         *mine, theirs = partition_codes([*own, columns])
         return np.isin(theirs, np.concatenate(mine))
 
-    def may_be_in(self, manifest: ManifestFile) -> bool:
+    def may_be_in(self, manifest: mf.ManifestFile) -> bool:
         """Whether the manifest's summaries allow for a file in one of the partitions."""
         return any(_may_be_in(columns, manifest) for columns in self.members.get(manifest.partition_spec_id, ()))
 
 
-def by_partition_type(parts: Sequence[ManifestColumns]) -> list[list[ManifestColumns]]:
+def by_partition_type(parts: Sequence[mf.ManifestColumns]) -> list[list[mf.ManifestColumns]]:
     """The parts, which are of one spec, those together whose partition values are of the same types."""
-    groups: list[list[ManifestColumns]] = []
+    groups: list[list[mf.ManifestColumns]] = []
     for part in parts:
         alike = next((group for group in groups if _are_alike(group[0].partition_type, part.partition_type)), None)
         if alike is None:
@@ -161,7 +160,7 @@ def _are_alike(one: types.StructType, other: types.StructType) -> bool:
     )
 
 
-def _may_be_in(own: ManifestColumns, manifest: ManifestFile) -> bool:
+def _may_be_in(own: mf.ManifestColumns, manifest: mf.ManifestFile) -> bool:
     summaries = manifest.partitions
     fields = own.partition_type.fields
     if summaries is None or len(summaries) != len(fields):
@@ -179,7 +178,7 @@ def _may_be_in(own: ManifestColumns, manifest: ManifestFile) -> bool:
     return bool(possible.any())
 
 
-def concat_partitions(parts: Sequence[ManifestColumns]) -> ManifestColumns:
+def concat_partitions(parts: Sequence[mf.ManifestColumns]) -> mf.ManifestColumns:
     """The partitions of all parts, one after the other, and nothing else of the files."""
     first = parts[0]
     length = sum(len(part) for part in parts)
@@ -187,15 +186,15 @@ def concat_partitions(parts: Sequence[ManifestColumns]) -> ManifestColumns:
         field.field_id: _concat([_partition_column(part, field.field_id) for part in parts])
         for field in first.partition_type.fields
     }
-    return ManifestColumns(length, {}, first.partition_type, columns, MetricColumns(length), first.spec_id)
+    return mf.ManifestColumns(length, {}, first.partition_type, columns, mf.MetricColumns(length), first.spec_id)
 
 
-def _distinct(columns: ManifestColumns) -> ManifestColumns:
+def _distinct(columns: mf.ManifestColumns) -> mf.ManifestColumns:
     _, indices = np.unique(partition_codes([columns])[0], return_index=True)
     return columns if len(indices) == len(columns) else columns.take(np.sort(indices))
 
 
-def _partition_column(columns: ManifestColumns, field_id: int) -> pa.Array:
+def _partition_column(columns: mf.ManifestColumns, field_id: int) -> pa.Array:
     column = columns.partition.get(field_id)
     return pa.nulls(len(columns)) if column is None else column
 
@@ -205,7 +204,7 @@ def _concat(arrays: list[pa.Array]) -> pa.Array:
     try:
         return pa.concat_arrays([array.cast(arrow_type) for array in arrays])
     except pa.ArrowException as error:
-        raise InvalidValueError(f"partition values of one field are of different types: {error}") from error
+        raise errors.InvalidValueError(f"partition values of one field are of different types: {error}") from error
 
 
 def _canonical(column: pa.Array, value_type: types.IcebergType) -> pa.Array:
@@ -227,7 +226,7 @@ def _within(column: pa.Array, lower: bytes | None, upper: bytes | None, value_ty
         if bound is not None:
             try:
                 limit = decode_array(pa.array([bound], pa.binary()), value_type)
-            except InvalidValueError:
+            except errors.InvalidValueError:
                 # The manifest may be older than the column, which replaced one of another type.
                 continue
             answer = compare(_ordered(column), _ordered(limit)[0])

@@ -11,16 +11,14 @@ from typing import Protocol
 import numpy as np
 import pyarrow.compute as pc
 
-from icefloe import manifests as mf, metadata as md, properties as props
+from icefloe import errors, manifests as mf, metadata as md, partitioning as pt, properties as props
 from icefloe.commit.added import FileGroup, vector_mask, with_specs
 from icefloe.commit.change import Prepared, Workbench
 from icefloe.commit.new_manifests import NewManifests
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import as_mask, count_partitions, partition_codes
 from icefloe.commit.structure import text_check
-from icefloe.errors import InvalidInputError, InvalidPropertyError, NoSuchSnapshotError, ValidationError
 from icefloe.metadata import requirements as req, summary as totals, updates as up
-from icefloe.partitioning import partition_path
 from icefloe.versions import Feature, allows
 
 
@@ -35,6 +33,8 @@ class Delta:
     properties: Mapping[str, str] = field(default_factory=dict)
     totals_before: Mapping[str, str] | None = None
     """The totals of the parent's files, if they were counted because its summary is wrong."""
+    first_row_id: int | None = None
+    """Where the row ids of the snapshot begin, if the table's own number is wrong."""
 
 
 class SnapshotOperation(Protocol):
@@ -98,7 +98,7 @@ class SnapshotChange:
         """The branch must not be gone since this was first prepared: another of its name would be made, of other rows."""
         has_branch = self.target.branch in metadata.refs
         if self._had_branch and not has_branch and self.target.branch != md.MAIN_BRANCH:
-            raise ValidationError(
+            raise errors.ValidationError(
                 f"branch {self.target.branch!r} was removed by another commit; nothing goes to it any more"
             )
         self._had_branch = has_branch
@@ -132,9 +132,11 @@ def head_of(metadata: md.TableMetadata, name: str) -> md.Snapshot | None:
     if ref is None:
         return metadata.current_snapshot()
     if not ref.is_branch:
-        raise InvalidInputError(f"{name!r} is a tag; commits go to branches")
+        raise errors.InvalidInputError(f"{name!r} is a tag; commits go to branches")
     if ref.snapshot_id not in metadata.snapshots_by_id:
-        raise NoSuchSnapshotError(f"branch {name!r} is at snapshot {ref.snapshot_id}, which the table does not have")
+        raise errors.NoSuchSnapshotError(
+            f"branch {name!r} is at snapshot {ref.snapshot_id}, which the table does not have"
+        )
     return metadata.snapshot(ref.snapshot_id)
 
 
@@ -142,7 +144,8 @@ def make_snapshot(parent: Parent, delta: Delta, target: Target) -> md.Snapshot:
     """The snapshot with these manifests, whose list is written."""
     metadata, version = parent.metadata, parent.metadata.format_version
     number = metadata.next_sequence_number
-    first_row_id = metadata.next_row_id if allows(version, Feature.ROW_LINEAGE) else None
+    has_row_ids = allows(version, Feature.ROW_LINEAGE)
+    first_row_id = max(metadata.next_row_id, delta.first_row_id or 0) if has_row_ids else None
     parent_id = None if parent.snapshot is None else parent.snapshot.snapshot_id
     listed = mf.encode_manifest_list(
         # Data manifests first; each kind in the order of the operation.
@@ -242,7 +245,7 @@ def _split(columns: mf.ManifestColumns, metadata: md.TableMetadata) -> Iterator[
     for code in np.unique(codes):
         members = columns.filter(codes == code)
         partition = members.file_at(0).partition
-        yield partition_path(spec, partition, metadata.schema()), members
+        yield pt.partition_path(spec, partition, metadata.schema()), members
 
 
 WAP_BRANCH = "wap.branch"
@@ -266,14 +269,16 @@ def target_of(
     if to_branch is None and totals.WAP_ID not in summary:
         return Target(branch or md.MAIN_BRANCH, stage_only, summary)
     if not props.WAP_ENABLED.of(metadata.properties):
-        raise InvalidPropertyError(
+        raise errors.InvalidPropertyError(
             f"{totals.WAP_ID!r} and {WAP_BRANCH!r} need the table property {props.WAP_ENABLED.key!r} to be true"
         )
     if to_branch is not None and totals.WAP_ID in summary:
-        raise InvalidInputError(f"{totals.WAP_ID!r} and {WAP_BRANCH!r} exclude each other; give one")
+        raise errors.InvalidInputError(f"{totals.WAP_ID!r} and {WAP_BRANCH!r} exclude each other; give one")
     if to_branch is not None:
         if branch not in (None, to_branch):
-            raise InvalidInputError(f"the commit is to go to branch {branch!r} and by {WAP_BRANCH!r} to {to_branch!r}")
+            raise errors.InvalidInputError(
+                f"the commit is to go to branch {branch!r} and by {WAP_BRANCH!r} to {to_branch!r}"
+            )
         return Target(to_branch, stage_only, summary)
     check_not_published(metadata, summary[totals.WAP_ID])
     return Target(branch or md.MAIN_BRANCH, True, summary)
@@ -285,4 +290,6 @@ def check_not_published(metadata: md.TableMetadata, wap_id: str, branch: str = m
     for each in () if ref is None else metadata.ancestors(ref.snapshot_id):
         summary = each.summary
         if summary is not None and wap_id in (summary.get(totals.WAP_ID), summary.get(totals.PUBLISHED_WAP_ID)):
-            raise ValidationError(f"{totals.WAP_ID} {wap_id!r} was published already, with snapshot {each.snapshot_id}")
+            raise errors.ValidationError(
+                f"{totals.WAP_ID} {wap_id!r} was published already, with snapshot {each.snapshot_id}"
+            )

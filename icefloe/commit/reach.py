@@ -11,9 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe import manifests as mf, metadata as md
 from icefloe.commit.partitions import Mask, PartitionSet
-from icefloe.manifests import ManifestColumns
-from icefloe.metadata import TableMetadata
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,7 +27,10 @@ class Replacement:
 
     @staticmethod
     def of(
-        replaced: Sequence[ManifestColumns], new: Sequence[ManifestColumns], written: TableMetadata, now: TableMetadata
+        replaced: Sequence[mf.ManifestColumns],
+        new: Sequence[mf.ManifestColumns],
+        written: md.TableMetadata,
+        now: md.TableMetadata,
     ) -> "Replacement":
         """The new files were written for the table as `written` has it, and go into it as it is now."""
         kept = written.schema().fields_by_id
@@ -40,7 +42,7 @@ class Replacement:
             pa.array([each for each in range(1, written.last_column_id + 1) if each not in kept], pa.int32()),
         )
 
-    def changes(self, deletes: ManifestColumns) -> Mask:
+    def changes(self, deletes: mf.ManifestColumns) -> Mask:
         """Which equality deletes may delete other rows than before: some that they did not, or not all that they did."""
         if not len(self.after):
             return np.zeros(len(deletes), bool)
@@ -52,7 +54,7 @@ class Replacement:
             return before | after
         return (before ^ after) | (before & self._by_lost_key(deletes))
 
-    def _by_lost_key(self, deletes: ManifestColumns) -> Mask:
+    def _by_lost_key(self, deletes: mf.ManifestColumns) -> Mask:
         """Which of them compare a column that old files may have and new ones cannot."""
         keys = deletes.column("equality_ids")
         is_lost = pc.is_in(pc.list_flatten(keys), value_set=self.lost)

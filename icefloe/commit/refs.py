@@ -8,11 +8,10 @@ wherever it is.
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
-from icefloe import metadata as md
+from icefloe import errors, metadata as md
 from icefloe.commit.append import Append
 from icefloe.commit.change import Change, Prepared, Workbench
 from icefloe.commit.producer import SnapshotChange, Target
-from icefloe.errors import AlreadyExistsError, InvalidInputError, NoSuchSnapshotError, ValidationError
 from icefloe.metadata import requirements as req, updates as up
 
 
@@ -37,7 +36,7 @@ class RefChange(Change):
             self._seen = heads
         for name, seen in self._seen.items():
             if heads[name] != seen:
-                raise ValidationError(
+                raise errors.ValidationError(
                     f"{name!r} was moved by another commit, from snapshot {seen} to {heads[name]}; look at it and try again"
                 )
         updates = self._change(metadata)
@@ -65,12 +64,12 @@ def create_ref(name: str, ref_type: md.SnapshotRefType, snapshot_id: int | None,
 
     def change(metadata: md.TableMetadata) -> tuple[up.TableUpdate, ...]:
         if name in metadata.refs:
-            raise AlreadyExistsError(f"there is a {metadata.refs[name].ref_type} {name!r} already")
+            raise errors.AlreadyExistsError(f"there is a {metadata.refs[name].ref_type} {name!r} already")
         if name == md.MAIN_BRANCH and ref_type is md.SnapshotRefType.TAG:
-            raise InvalidInputError(f"{name!r} cannot be a tag; it is the main branch")
+            raise errors.InvalidInputError(f"{name!r} cannot be a tag; it is the main branch")
         at = metadata.current_snapshot_id if snapshot_id is None else snapshot_id
         if at is None:
-            raise NoSuchSnapshotError(f"{ref_type} {name!r} needs a snapshot, and the table has none yet")
+            raise errors.NoSuchSnapshotError(f"{ref_type} {name!r} needs a snapshot, and the table has none yet")
         ref = retention.of(md.SnapshotRef(at, ref_type))
         metadata.snapshot(at)
         return (up.SetSnapshotRefUpdate(name, ref),)
@@ -94,7 +93,7 @@ def remove_ref(name: str, ref_type: md.SnapshotRefType) -> RefChange:
 
     def change(metadata: md.TableMetadata) -> tuple[up.TableUpdate, ...]:
         if name == md.MAIN_BRANCH:
-            raise InvalidInputError(f"branch {name!r} cannot be removed; every table has it")
+            raise errors.InvalidInputError(f"branch {name!r} cannot be removed; every table has it")
         _ref(metadata, name, ref_type)
         return (up.RemoveSnapshotRefUpdate(name),)
 
@@ -107,10 +106,10 @@ def rename_branch(name: str, new_name: str) -> RefChange:
 
     def change(metadata: md.TableMetadata) -> tuple[up.TableUpdate, ...]:
         if name == md.MAIN_BRANCH:
-            raise InvalidInputError(f"branch {name!r} cannot be renamed; every table has it")
+            raise errors.InvalidInputError(f"branch {name!r} cannot be renamed; every table has it")
         ref = _ref(metadata, name, md.SnapshotRefType.BRANCH)
         if new_name in metadata.refs:
-            raise AlreadyExistsError(f"there is a {metadata.refs[new_name].ref_type} {new_name!r} already")
+            raise errors.AlreadyExistsError(f"there is a {metadata.refs[new_name].ref_type} {new_name!r} already")
         return (up.RemoveSnapshotRefUpdate(name), up.SetSnapshotRefUpdate(new_name, ref))
 
     return RefChange(change, name, new_name)
@@ -142,7 +141,7 @@ def fast_forward(name: str, to: str) -> RefChange:
         if ref.snapshot_id == target:
             return ()
         if not metadata.is_ancestor(ref.snapshot_id, of=target):
-            raise ValidationError(
+            raise errors.ValidationError(
                 f"branch {name!r} cannot be moved forward to {to!r}: its snapshot {ref.snapshot_id} is no ancestor of {target}"
             )
         return (_moved(name, ref, target),)
@@ -167,7 +166,7 @@ def rollback_to_snapshot(snapshot_id: int) -> RefChange:
         metadata.snapshot(snapshot_id)
         current = metadata.current_snapshot_id
         if current is None or not metadata.is_ancestor(snapshot_id, of=current):
-            raise ValidationError(
+            raise errors.ValidationError(
                 f"cannot roll back to snapshot {snapshot_id}: it is no ancestor of the current one, {current}"
             )
         return _main_at(metadata, snapshot_id)
@@ -183,7 +182,7 @@ def rollback_to_timestamp(timestamp_ms: int) -> RefChange:
         ancestors = () if current is None else tuple(metadata.ancestors(current))
         older = [each for each in ancestors if each.timestamp_ms < timestamp_ms]
         if not older:
-            raise NoSuchSnapshotError(
+            raise errors.NoSuchSnapshotError(
                 f"cannot roll back: no snapshot of {md.MAIN_BRANCH!r} is older than {timestamp_ms} ms"
             )
         return _main_at(metadata, max(older, key=lambda each: each.timestamp_ms).snapshot_id)
@@ -207,13 +206,13 @@ def _ref(metadata: md.TableMetadata, name: str, ref_type: md.SnapshotRefType) ->
     if ref is None:
         raise _missing(metadata, name)
     if ref.ref_type is not ref_type:
-        raise InvalidInputError(f"{name!r} is a {ref.ref_type}, not a {ref_type}")
+        raise errors.InvalidInputError(f"{name!r} is a {ref.ref_type}, not a {ref_type}")
     return ref
 
 
-def _missing(metadata: md.TableMetadata, name: str) -> NoSuchSnapshotError:
+def _missing(metadata: md.TableMetadata, name: str) -> errors.NoSuchSnapshotError:
     known = ", ".join(sorted(metadata.refs)) or "none"
-    return NoSuchSnapshotError(f"no branch or tag named {name!r}; there are: {known}")
+    return errors.NoSuchSnapshotError(f"no branch or tag named {name!r}; there are: {known}")
 
 
 def _snapshot_id(metadata: md.TableMetadata, name: str) -> int | None:
@@ -223,7 +222,9 @@ def _snapshot_id(metadata: md.TableMetadata, name: str) -> int | None:
 
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not name.strip():
-        raise InvalidInputError(f"{name!r} cannot be the name of a branch or tag; it must be text that is not empty")
+        raise errors.InvalidInputError(
+            f"{name!r} cannot be the name of a branch or tag; it must be text that is not empty"
+        )
 
 
 class CreateBranch(Change):

@@ -35,18 +35,28 @@ Fix = Callable[[ManifestFile, ManifestColumns], Fixed]
 """What becomes of the live entries of one manifest; the same entries if nothing is wrong with them."""
 
 
+def read_live(parent: Parent, manifest: ManifestFile) -> ManifestColumns:
+    """The live entries of a manifest."""
+    columns = parent.read(manifest)
+    return columns.filter(columns.is_live)
+
+
 @dataclass(slots=True, eq=False)
 class RepairEntries:
     """Makes a snapshot of what `fix` makes of each manifest; `rewrite` are manifests that are written anew in any case.
 
     `prepare` gives the fix for the snapshot that is built on, in each attempt. With `recount` there is a snapshot even if no
-    manifest changes, for the sake of its totals.
+    manifest changes, for the sake of its totals, or of the row ids that begin with `first_row_id`.
     """
 
     prepare: Callable[[Parent], Fix]
     operation: Operation = Operation.REPLACE
     rewrite: Collection[str] = ()
     recount: bool = False
+    read: Callable[[Parent, ManifestFile], ManifestColumns] = read_live
+    """How the live entries of a manifest are known."""
+    first_row_id: int | None = None
+    """The first id that the table has for new rows from now on, if it is higher than the table says."""
     added: tuple[FileGroup, ...] = field(default=(), init=False)
 
     def apply(self, parent: Parent) -> Delta | None:
@@ -57,8 +67,7 @@ class RepairEntries:
         replaced = 0
         counts = totals.FileCounts()
         for manifest in parent.manifests_of(parent.snapshot):
-            columns = parent.read(manifest)
-            live = columns.filter(columns.is_live)
+            live = self.read(parent, manifest)
             fixed = fix(manifest, live)
             for part in (fixed.entries, fixed.removed):
                 counts += totals.FileCounts() if part is None or not len(part) else count_files(part)
@@ -71,7 +80,7 @@ class RepairEntries:
         if not replaced and not self.recount:
             return None
         new = NewManifests(tuple(manifests), tuple(removed), replaced)
-        return Delta(self.operation, new, totals_before=_totals(counts))
+        return Delta(self.operation, new, totals_before=_totals(counts), first_row_id=self.first_row_id)
 
 
 def _written(parent: Parent, manifest: ManifestFile, fixed: Fixed) -> tuple[ManifestFile, ...]:

@@ -1,14 +1,13 @@
 """Replace partitions: the files that come take the place of all that was in their partitions before."""
 
+from icefloe import errors, manifests as mf, metadata as md
 from icefloe.commit import conflicts
 from icefloe.commit.added import FilesInput, check_not_live, fitted, group_files
 from icefloe.commit.new_manifests import merge_manifests, remove_dangling, remove_files, write_added
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import PartitionSet
 from icefloe.commit.producer import Delta
-from icefloe.errors import InvalidInputError
-from icefloe.manifests import ManifestContent
-from icefloe.metadata import Operation, TableMetadata, summary as totals
+from icefloe.metadata import summary as totals
 
 
 class ReplacePartitions:
@@ -19,15 +18,15 @@ class ReplacePartitions:
 
     def __init__(
         self,
-        metadata: TableMetadata,
+        metadata: md.TableMetadata,
         files: FilesInput,
         planned: conflicts.Planned | None,
         *,
         check_duplicates: bool = True,
     ) -> None:
-        self.added = group_files(files, metadata, ManifestContent.DATA)
+        self.added = group_files(files, metadata, mf.ManifestContent.DATA)
         if not any(len(group.columns) for group in self.added):
-            raise InvalidInputError("no files are given, so that no partition can be replaced")
+            raise errors.InvalidInputError("no files are given, so that no partition can be replaced")
         self._is_whole_table = any(group.spec.is_unpartitioned for group in self.added)
         self._planned = planned
         self._check_duplicates = check_duplicates
@@ -45,12 +44,12 @@ class ReplacePartitions:
             since.check_no_new_deletes(scope)
             since.check_no_removed_data(scope)
         replaced = self._scope(parent, partitions, data_only=True)
-        data = remove_files(parent, ManifestContent.DATA, replaced.may_be_in, replaced.might)
+        data = remove_files(parent, mf.ManifestContent.DATA, replaced.may_be_in, replaced.might)
         if self._check_duplicates:
             check_not_live(parent, groups)
         deletes = remove_dangling(parent, data.removed)
         manifests = merge_manifests(parent, write_added(parent, self, groups), data, deletes)
-        return Delta(Operation.OVERWRITE, manifests, added, properties={totals.REPLACE_PARTITIONS: "true"})
+        return Delta(md.Operation.OVERWRITE, manifests, added, properties={totals.REPLACE_PARTITIONS: "true"})
 
     def _scope(self, parent: Parent, partitions: PartitionSet, *, data_only: bool = False) -> conflicts.Scope:
         if self._is_whole_table:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 
-from icefloe.commit.retry import Committed, Outcome
+from icefloe.commit.outcome import Committed, Outcome
 from icefloe.metadata import Snapshot, TableMetadata, summary as keys
 from icefloe.planning import Reporter, deliver
 

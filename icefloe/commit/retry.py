@@ -1,8 +1,7 @@
 """The one retry loop: what is tried again, how an outcome is determined, and when written files may be deleted.
 
-A commit happened, certainly did not, or nobody knows: three types, so that none is taken for another. Only a lost race is
-tried again. Before that, and before anything is deleted, the table is read back and searched for our own snapshots: a commit
-that seemed lost may have happened. What is neither certain is unknown, and deletes nothing.
+Only a lost race is tried again. Before that, and before anything is deleted, the table is read back and searched for our own
+snapshots: a commit that seemed lost may have happened. What is neither certain is unknown, and deletes nothing.
 """
 
 import random
@@ -10,40 +9,16 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from icefloe import errors, properties as props
+from icefloe import errors, manifests as mf, metadata as md, planning, properties as props
 from icefloe.commit.change import Prepared, PreparedChanges, Workbench
 from icefloe.commit.committer import Committer, TableState, check_committed, check_same_table
-from icefloe.metadata import TableMetadata, apply_all, summary as totals, updates as up
-
-
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """It happened; `state` holds it, and maybe later commits of others. `base` is what it was prepared on."""
-
-    state: TableState
-    snapshot_ids: tuple[int, ...] = ()
-    attempts: int = 1
-    base: TableState | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Rejected:
-    """It certainly did not happen. `cleaned` says whether the files that were written for it are deleted."""
-
-    error: Exception
-    attempts: int = 1
-    cleaned: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Unknown:
-    """It may have happened or not, now or a moment later; every file written for it is kept."""
-
-    error: Exception
-    attempts: int = 1
-
-
-Outcome = Committed | Rejected | Unknown
+from icefloe.commit.outcome import Committed, Outcome, Rejected, Unknown
+from icefloe.commit.parent import Parent
+from icefloe.commit.partitions import normal_paths
+from icefloe.commit.report import report_commit
+from icefloe.metadata import summary as totals, updates as up
+from icefloe.storage import identity
+from icefloe.versions import Feature, allows
 
 
 def now_ms() -> int:
@@ -106,6 +81,8 @@ class _Attempt:
     number: int
     state: TableState
     prepared: Prepared | None = None
+    lost: int = 0
+    """How many races were lost before."""
 
     @property
     def updates(self) -> tuple[up.TableUpdate, ...]:
@@ -116,47 +93,63 @@ class _Attempt:
 class CommitLoop:
     """One commit, tried until it is committed, rejected or unknown."""
 
-    def __init__(self, committer: Committer, bench: Workbench, changes: PreparedChanges, timing: Timing) -> None:
+    def __init__(
+        self,
+        base: TableState,
+        committer: Committer,
+        bench: Workbench,
+        changes: PreparedChanges,
+        timing: Timing,
+        reporter: planning.Reporter,
+    ) -> None:
+        self._base = base
         self._committer = committer
         self._bench = bench
         self._changes = changes
         self._timing = timing
+        self._reporter = reporter
+        self._started_ms = timing.clock_ms()
 
-    def run(self, base: TableState) -> Outcome:
-        """The outcome of the commit, which was prepared on `base`."""
-        backoff = Backoff.of(base.metadata.properties, COMMIT_SETTINGS)
-        started = self._timing.clock_ms()
-        lost = 0
-        attempt = _Attempt(1, base, self._changes.combined())
-        while True:
-            ended = self._once(attempt)
-            if not isinstance(ended, errors.CommitFailed):
-                return ended
-            # To be behind at first is no lost race: nothing was sent, and there is nothing to wait for.
-            is_behind = attempt.number == 1 and isinstance(ended, errors.StaleBaseError)
-            if not is_behind:
-                lost += 1
-                waited = self._timing.clock_ms() - started
-                if lost > backoff.retries or waited >= backoff.total_timeout_ms:
-                    return self._rejected(attempt, ended, attempt.updates)
-                self._timing.sleep(backoff.wait_ms(lost, self._timing.jitter()) / 1000)
-            try:
-                # Another attempt may read what this one wrote.
-                self._bench.settle()
-                state = self._load(base)
-            except errors.IcefloeError as error:
-                return self._rejected(attempt, error)
-            if not is_behind and self._holds(state, attempt.updates):
-                return self._committed(state, attempt)
-            self._bench.attempt += 1
-            attempt = _Attempt(attempt.number + 1, state)
+    def run(self) -> Outcome:
+        """How the commit ended, which was prepared on the base. It is reported, and what failed attempts left is deleted."""
+        outcome: Outcome | _Attempt = _Attempt(1, self._base, self._changes.combined)
+        while isinstance(outcome, _Attempt):
+            attempt, ended = outcome, self._once(outcome)
+            outcome = self._after_failure(attempt, ended) if isinstance(ended, errors.CommitFailed) else ended
+        seconds = (self._timing.clock_ms() - self._started_ms) / 1000
+        if isinstance(outcome, Committed):
+            self._bench.discard(leftovers(outcome, self._bench))
+        report_commit(outcome, self._base.metadata, self._committer.name, seconds, self._reporter)
+        return outcome
+
+    def _after_failure(self, attempt: _Attempt, failed: errors.CommitFailed) -> "Outcome | _Attempt":
+        """What follows on a lost race: another attempt after a while, unless the commit happened all the same, or it is enough."""
+        # To be behind at first is no lost race: nothing was sent, and there is nothing to wait for.
+        is_behind = attempt.number == 1 and isinstance(failed, errors.StaleBaseError)
+        lost = attempt.lost + (not is_behind)
+        if not is_behind:
+            backoff = Backoff.of(self._base.metadata.properties, COMMIT_SETTINGS)
+            waited = self._timing.clock_ms() - self._started_ms
+            if lost > backoff.retries or waited >= backoff.total_timeout_ms:
+                return self._rejected(attempt, failed, attempt.updates)
+            self._timing.sleep(backoff.wait_ms(lost, self._timing.jitter()) / 1000)
+        try:
+            # Another attempt may read what this one wrote.
+            self._bench.settle()
+            state = self._load(self._base)
+        except errors.IcefloeError as error:
+            return self._rejected(attempt, error)
+        if not is_behind and self._holds(state, attempt.updates):
+            return self._committed(state, attempt)
+        self._bench.attempt += 1
+        return _Attempt(attempt.number + 1, state, lost=lost)
 
     def _once(self, attempt: _Attempt) -> Outcome | errors.CommitFailed:
         """One attempt: the changes prepared, unless they are already, and sent."""
         state = attempt.state
         try:
             if attempt.prepared is None:
-                attempt.prepared = self._changes.on(state.metadata).combined()
+                attempt.prepared = self._changes.on(state.metadata).combined
         except errors.LocationNotFoundError as error:
             # Others may have deleted what this state names, after they had made another one.
             return self._again(attempt, error) or self._rejected(attempt, error)
@@ -169,6 +162,8 @@ class CommitLoop:
             return self._committed(check_committed(done, attempt.updates, self._committer.name), attempt)
         except errors.CommitFailed as error:
             return error
+        except (errors.NotAuthorizedError, errors.ForbiddenError) as error:
+            return self._rejected(attempt, error, attempt.updates)
         except (errors.InvalidInputError, errors.StateError) as error:
             # What is wrong on newer metadata may be right when it is prepared on that.
             return self._again(attempt, error) or self._rejected(attempt, error, attempt.updates)
@@ -213,17 +208,7 @@ class CommitLoop:
         return Unknown(error, attempt.number)
 
     def _holds(self, state: TableState, updates: Sequence[up.TableUpdate]) -> bool:
-        """Whether the commit is in the table: by its snapshots, or, without any, if doing it again would change nothing."""
-        if state.metadata_location is None:
-            # Not created yet: that is what is to be committed, not what the catalog holds.
-            return False
-        metadata = state.metadata
-        if snapshot_ids := self._changes.snapshot_ids:
-            return any(_is_in_history(snapshot_id, metadata) for snapshot_id in snapshot_ids)
-        try:
-            return bool(updates) and apply_all(metadata, updates, metadata.last_updated_ms) is metadata
-        except errors.IcefloeError:
-            return False
+        return holds(state, self._changes.snapshot_ids, updates)
 
     def _committed(self, state: TableState, attempt: _Attempt) -> Committed:
         return Committed(state, self._changes.snapshot_ids, attempt.number, attempt.state)
@@ -243,7 +228,54 @@ class CommitLoop:
         return Rejected(error, attempt.number, self._bench.discard_all())
 
 
-def _is_in_history(snapshot_id: int, metadata: TableMetadata) -> bool:
+def holds(state: TableState, snapshot_ids: Sequence[int], updates: Sequence[up.TableUpdate]) -> bool:
+    """Whether a commit is in the table: by its snapshots, or, without any, if doing it again would change nothing."""
+    if state.metadata_location is None:
+        # Not created yet: that is what is to be committed, not what the catalog holds.
+        return False
+    metadata = state.metadata
+    if snapshot_ids:
+        return any(_is_in_history(snapshot_id, metadata) for snapshot_id in snapshot_ids)
+    try:
+        return bool(updates) and md.apply_all(metadata, updates, metadata.last_updated_ms) is metadata
+    except errors.IcefloeError:
+        return False
+
+
+def leftovers(outcome: Committed, bench: Workbench) -> set[str]:
+    """The files that were written for a commit that happened, and that none of its snapshots names; none if in doubt.
+
+    Manifests and manifest lists are left over by failed attempts, and manifests by merges; position delete files if the table was upgraded
+    meanwhile, and has taken what they hold as deletion vectors.
+    """
+    metadata = outcome.state.metadata
+    may_be_left = bench.attempt > 1 or bench.has_merged_own
+    left = {path for path in bench.written if path.endswith(".avro")} if may_be_left else set()
+    positions: dict[str, str] = {}
+    if not allows(metadata.format_version, Feature.NEW_POSITION_DELETE_FILES):
+        deletes = (file for file in bench.row_files if file.content is mf.FileContent.POSITION_DELETES)
+        positions = {identity(file.file_path): file.file_path for file in deletes if not file.is_deletion_vector}
+    if not left and not positions:
+        return set()
+    parent = Parent(metadata, bench)
+    try:
+        for snapshot in map(metadata.snapshot, outcome.snapshot_ids):
+            if snapshot.manifest_list is None:
+                return set()
+            left.discard(metadata.resolve(snapshot.manifest_list))
+            for manifest in parent.manifests_of(snapshot):
+                left.discard(manifest.manifest_path)
+                # A transaction may delete rows first and upgrade the table then: what is named stays.
+                if positions and manifest.content is mf.ManifestContent.DELETES:
+                    named = normal_paths([parent.read(manifest, mf.WITHOUT_METRICS)])
+                    for path in positions.keys() & set(named.to_pylist()):
+                        del positions[path]
+    except Exception:  # noqa: BLE001 - the commit happened; what cannot be read only keeps leftovers alive
+        return set()
+    return left.union(positions.values())
+
+
+def _is_in_history(snapshot_id: int, metadata: md.TableMetadata) -> bool:
     """Whether a snapshot is or ever was in the table, by all that its metadata tells."""
     return (
         snapshot_id in metadata.snapshots_by_id
@@ -255,18 +287,3 @@ def _is_in_history(snapshot_id: int, metadata: TableMetadata) -> bool:
             for snapshot in metadata.snapshots
         )
     )
-
-
-def result_of(outcome: Outcome, name: str) -> Committed:
-    """The outcome if the commit happened, else its error."""
-    match outcome:
-        case Committed():
-            return outcome
-        case Rejected(error):
-            raise error
-        case Unknown(errors.CommitStateUnknown() as error):
-            raise error
-        case Unknown(error):
-            raise errors.CommitStateUnknown(
-                f"whether the commit to {name} happened is not known: {error}; its files are kept, look at the table"
-            ) from error

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from icefloe import errors, manifests as mf, metadata as md
 from icefloe.commit import added as new_files, conflicts, vectors
 from icefloe.commit.moved_rows import DeletedSince, new_vectors, rows_of
 from icefloe.commit.named_files import NamedDeletes, NamedFiles, NamedInput, locate
@@ -17,9 +18,6 @@ from icefloe.commit.new_manifests import NewManifests, merge_manifests, remove_f
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import Mask, PartitionSet, as_mask, normal_paths
 from icefloe.commit.producer import Delta
-from icefloe.errors import InvalidInputError, ValidationError
-from icefloe.manifests import WITHOUT_METRICS, ManifestColumns, ManifestContent
-from icefloe.metadata import Operation, TableMetadata
 from icefloe.versions import Feature, allows
 
 
@@ -34,7 +32,7 @@ class RewriteFiles:
 
     def __init__(
         self,
-        metadata: TableMetadata,
+        metadata: md.TableMetadata,
         planned: conflicts.Planned,
         *,
         remove: NamedInput = (),
@@ -53,24 +51,24 @@ class RewriteFiles:
         self._check_duplicates = check_duplicates
         self._keeps_number = keeps_number
         self._live_rows = live_rows
-        self._data = new_files.group_files(add, metadata, ManifestContent.DATA)
-        deletes = new_files.group_files(add_deletes, metadata, ManifestContent.DELETES)
+        self._data = new_files.group_files(add, metadata, mf.ManifestContent.DATA)
+        deletes = new_files.group_files(add_deletes, metadata, mf.ManifestContent.DELETES)
         self._deletes = tuple(new_files.with_sequence_number(group, deletes_sequence_number) for group in deletes)
         self.added = (*self._data, *self._deletes)
         vector_groups = map(new_files.vectors_of, self._deletes)
         self._vectors = [columns for columns in vector_groups if len(columns)]
         if not len(self._remove) and not len(self._remove_deletes):
-            raise InvalidInputError("a rewrite names no file to replace")
+            raise errors.InvalidInputError("a rewrite names no file to replace")
         if any(len(group.columns) for group in self._data) and not len(self._remove):
-            raise InvalidInputError("a rewrite adds data files and replaces none; it would add rows")
+            raise errors.InvalidInputError("a rewrite adds data files and replaces none; it would add rows")
         if self._deletes and not len(self._remove_deletes):
-            raise InvalidInputError("a rewrite adds delete files and replaces none; it would delete rows")
+            raise errors.InvalidInputError("a rewrite adds delete files and replaces none; it would delete rows")
         self._rows = rows_of(group.columns for group in self._data)
 
     def apply(self, parent: Parent) -> Delta:
         """The manifests with the new files in place of the old ones."""
         new_files.check_still_taken(parent.metadata, self._deletes)
-        data = remove_files(parent, ManifestContent.DATA, self._remove.may_be_in, self._remove.mask)
+        data = remove_files(parent, mf.ManifestContent.DATA, self._remove.may_be_in, self._remove.mask)
         since = conflicts.Since(parent, self._planned)
         self._check_row_ids(parent)
         number = self._number(parent.metadata)
@@ -98,7 +96,7 @@ class RewriteFiles:
         if moved:
             new += write_added(parent, (self, "again", moved.key), again)
         manifests = merge_manifests(parent, new, data, deletes)
-        return Delta(Operation.REPLACE, manifests, [group.columns for group in (*added, *added_deletes, *again)])
+        return Delta(md.Operation.REPLACE, manifests, [group.columns for group in (*added, *added_deletes, *again)])
 
     # -- what others deleted meanwhile
 
@@ -119,9 +117,9 @@ class RewriteFiles:
         columns = [group.columns for group in added]
         specs = tuple(group.spec_id for group in added)
         files = parent.bench.remember(("again", self, moved.key, specs), lambda: moved.delete_again(parent, columns))
-        return new_files.group_files(files, parent.metadata, ManifestContent.DELETES)
+        return new_files.group_files(files, parent.metadata, mf.ManifestContent.DELETES)
 
-    def _number(self, metadata: TableMetadata) -> int | None:
+    def _number(self, metadata: md.TableMetadata) -> int | None:
         """The sequence number of the planned snapshot; v1 has none."""
         has_numbers = allows(metadata.format_version, Feature.SEQUENCE_NUMBERS)
         if not has_numbers or not self._keeps_number or self._planned.snapshot_id is None:
@@ -135,7 +133,7 @@ class RewriteFiles:
             return
         planned = parent.metadata.snapshot_by_id(snapshot_id)
         if planned is not None and planned.first_row_id is None:
-            raise ValidationError(
+            raise errors.ValidationError(
                 f"rows of snapshot {snapshot_id} had no ids, and got some by commits since then, which new files do not hold;"
                 " plan the rewrite anew"
             )
@@ -143,10 +141,10 @@ class RewriteFiles:
     def _remaining_deletes(self, parent: Parent, data: NewManifests) -> NewManifests:
         removed = NamedFiles.of(data.removed, parent.metadata)
 
-        def choose(files: ManifestColumns) -> Mask:
+        def choose(files: mf.ManifestColumns) -> Mask:
             return self._remove_deletes.mask(files) | removed.mask(files, "referenced_data_file")
 
-        deletes = remove_files(parent, ManifestContent.DELETES, lambda _: True, choose)
+        deletes = remove_files(parent, mf.ManifestContent.DELETES, lambda _: True, choose)
         self._remove_deletes.check_removed(deletes.removed)
         renewed = normal_paths(self._vectors, "referenced_data_file").to_pylist()
         vectors.check_not_revived(deletes.removed, {*removed.paths.to_pylist(), *renewed})
@@ -161,13 +159,13 @@ class RewriteFiles:
             return
         after = self._rows
         if self._live_rows is not None and after != self._live_rows:
-            raise ValidationError(f"a rewrite puts {after} rows in place of {self._live_rows} that were read")
+            raise errors.ValidationError(f"a rewrite puts {after} rows in place of {self._live_rows} that were read")
         before, after = rows_of(data.removed), after - again
         deleted, is_exact = self._deleted_rows(parent, data)
         live = before - deleted
         if after > live or (is_exact and after != live):
             expected = f"{live}" if is_exact else f"at most {live}"
-            raise ValidationError(
+            raise errors.ValidationError(
                 f"a rewrite puts {after} rows in place of {expected}: {before} in the replaced files less {deleted} deleted"
             )
 
@@ -176,9 +174,9 @@ class RewriteFiles:
         scope = conflicts.PartitionScope(PartitionSet.of(data.removed), parent.metadata)
         removed = NamedFiles.of(data.removed, parent.metadata)
         deleted, is_exact = 0, True
-        for manifest in parent.manifests(ManifestContent.DELETES):
+        for manifest in parent.manifests(mf.ManifestContent.DELETES):
             if scope.may_be_in(manifest):
-                columns = parent.read(manifest, WITHOUT_METRICS)
+                columns = parent.read(manifest, mf.WITHOUT_METRICS)
                 columns = columns.filter(columns.is_live)
                 is_vector = as_mask(new_files.vector_mask(columns))
                 ours = is_vector & removed.mask(columns, "referenced_data_file")

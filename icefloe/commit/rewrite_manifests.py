@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from icefloe import properties as props
+from icefloe import errors, manifests as mf, metadata as md, parallel, properties as props
 from icefloe.commit.added import FileGroup
 from icefloe.commit.entry_spool import BUDGET, EntrySpool, RankedEntries
 from icefloe.commit.manifest_groups import ROLL, ManifestChoice, ManifestGroup, groups_to_rewrite, live_files
@@ -20,14 +20,10 @@ from icefloe.commit.new_manifests import NewManifests, concat_entries, form_of, 
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import by_partition_type, concat_partitions, partition_order
 from icefloe.commit.producer import Delta
-from icefloe.errors import ValidationError
-from icefloe.manifests import EVERYTHING, EntryStatus, ManifestColumns, ManifestContent, ManifestFile, Wanted, wanted
-from icefloe.metadata import Operation
-from icefloe.parallel import in_order
 from icefloe.progress import Listener, Stage, silent
 
 _WORKERS = min(4, os.cpu_count() or 1)
-_KEYS = wanted("status", partition=True)
+_KEYS = mf.wanted("status", partition=True)
 
 Numbers = npt.NDArray[np.int64]
 
@@ -42,8 +38,8 @@ class RewriteManifests:
 
     def __init__(
         self,
-        content: ManifestContent | None = None,
-        choose: Callable[[ManifestFile], bool] | None = None,
+        content: mf.ManifestContent | None = None,
+        choose: Callable[[mf.ManifestFile], bool] | None = None,
         *,
         choice: ManifestChoice | None = None,
         progress: Listener = silent,
@@ -58,8 +54,8 @@ class RewriteManifests:
         """The manifests, the chosen ones replaced; nothing when there is nothing to gain."""
         self._choice.check(parent.metadata)
         live = parent.manifests()
-        new: list[ManifestFile] = []
-        replaced: list[ManifestFile] = []
+        new: list[mf.ManifestFile] = []
+        replaced: list[mf.ManifestFile] = []
         groups = self._groups(parent, live)
         for group in groups:
             key = ("rewritten", form_of(parent.metadata), group)
@@ -72,13 +68,13 @@ class RewriteManifests:
         # The last look at what is about to be committed.
         before, after = _live(replaced), _live(new)
         if before != after:
-            raise ValidationError(
+            raise errors.ValidationError(
                 f"manifests of {before[0]} live files with {before[1]} rows were rewritten to ones of {after[0]} with {after[1]}"
             )
         gone = set(replaced)
         others = (manifest for manifest in live if manifest not in gone)
         manifests = NewManifests((*new, *others), replaced=len(replaced) + self._count_dead(parent, groups))
-        return Delta(Operation.REPLACE, manifests, entries_processed=before[0])
+        return Delta(md.Operation.REPLACE, manifests, entries_processed=before[0])
 
     def _count_dead(self, parent: Parent, groups: Iterable[ManifestGroup]) -> int:
         """Manifests beside these groups that hold deleted entries only: they go, too, as with every new snapshot."""
@@ -88,7 +84,7 @@ class RewriteManifests:
             for manifest in filter(self._choice.includes, parent.manifests_of(parent.snapshot))
         )
 
-    def _groups(self, parent: Parent, live: Sequence[ManifestFile]) -> list[ManifestGroup]:
+    def _groups(self, parent: Parent, live: Sequence[mf.ManifestFile]) -> list[ManifestGroup]:
         """What is rewritten together: what was chosen in the first attempt, as long as it is still live."""
         if self._choice.only is not None:
             _check_all(self._choice.only, live)
@@ -98,15 +94,15 @@ class RewriteManifests:
         return planned if is_live else now
 
 
-def _check_all(only: Iterable[str], live: Iterable[ManifestFile]) -> None:
+def _check_all(only: Iterable[str], live: Iterable[mf.ManifestFile]) -> None:
     missing = set(only) - {manifest.manifest_path for manifest in live}
     if missing:
-        raise ValidationError(
+        raise errors.ValidationError(
             f"{len(missing)} manifests of the plan are not part of the table any more, such as {min(missing)}; plan anew"
         )
 
 
-def _live(manifests: Iterable[ManifestFile]) -> tuple[int, int]:
+def _live(manifests: Iterable[mf.ManifestFile]) -> tuple[int, int]:
     """Live files, and their rows."""
     counted = [(live_files(each), (each.added_rows_count or 0) + (each.existing_rows_count or 0)) for each in manifests]
     return sum(files for files, _ in counted), sum(rows for _, rows in counted)
@@ -116,7 +112,7 @@ def _live(manifests: Iterable[ManifestFile]) -> tuple[int, int]:
 class _Alike:
     """Manifests whose partition values are of the same types, with the place of each live entry in the order of all."""
 
-    manifests: list[ManifestFile]
+    manifests: list[mf.ManifestFile]
     ranks: list[Numbers]
 
     @property
@@ -134,7 +130,7 @@ class _Rewriting:
     progress: Listener
     memory: int
 
-    def run(self) -> tuple[ManifestFile, ...]:
+    def run(self) -> tuple[mf.ManifestFile, ...]:
         """The new manifests; none if they would be as many as before, since each has another type of partitions."""
         parts = self.group.parts(self._target)
         kinds = self._alike()
@@ -156,21 +152,21 @@ class _Rewriting:
             for members in by_partition_type([columns for columns in keys.values() if len(columns)])
         ]
 
-    def _read(self, manifests: Sequence[ManifestFile], what: Wanted) -> Iterator[ManifestColumns]:
+    def _read(self, manifests: Sequence[mf.ManifestFile], what: mf.Wanted) -> Iterator[mf.ManifestColumns]:
         """The live entries of each manifest."""
 
-        def read(manifest: ManifestFile) -> ManifestColumns:
+        def read(manifest: mf.ManifestFile) -> mf.ManifestColumns:
             columns = self.parent.read(manifest, what)
             return columns.filter(columns.is_live)
 
-        return in_order(read, manifests, _WORKERS, "icefloe-manifests")
+        return parallel.in_order(read, manifests, _WORKERS, "icefloe-manifests")
 
-    def _written(self, alike: _Alike, parts: int, stage: Stage) -> Iterator[ManifestFile]:
+    def _written(self, alike: _Alike, parts: int, stage: Stage) -> Iterator[mf.ManifestFile]:
         """The manifests of one type of partitions, each written as soon as its last entry was read."""
         size = -(-alike.count // max(1, round(parts * alike.count / max(1, self.group.live_files))))
         waiting = np.bincount(np.concatenate(alike.ranks) // size)
         with EntrySpool(self.memory) as spool:
-            for columns, ranks in zip(self._read(alike.manifests, EVERYTHING), alike.ranks, strict=True):
+            for columns, ranks in zip(self._read(alike.manifests, mf.EVERYTHING), alike.ranks, strict=True):
                 numbers = ranks // size
                 for number in np.unique(numbers).tolist():
                     members = numbers == number
@@ -181,15 +177,15 @@ class _Rewriting:
                         yield from self._write(spool.take(number))
                 stage.step()
 
-    def _write(self, parts: list[RankedEntries]) -> Iterable[ManifestFile]:
+    def _write(self, parts: list[RankedEntries]) -> Iterable[mf.ManifestFile]:
         columns = concat_entries([part.columns for part in parts])
         order = np.argsort(np.concatenate([part.ranks for part in parts]))
-        existing = pa.array(np.full(len(columns), int(EntryStatus.EXISTING), np.int32))
+        existing = pa.array(np.full(len(columns), int(mf.EntryStatus.EXISTING), np.int32))
         ordered = columns.take(pa.array(order)).with_columns(status=existing)
         return write_entries(self.parent, ordered, self.group.content, int(ROLL * self._target))
 
 
-def _ranks(parts: Sequence[ManifestColumns], positions: Sequence[int]) -> list[Numbers]:
+def _ranks(parts: Sequence[mf.ManifestColumns], positions: Sequence[int]) -> list[Numbers]:
     """The place of each entry in the order of all by partition."""
     order = partition_order(concat_partitions(parts), positions).to_numpy()
     ranks = np.empty(len(order), np.int64)

@@ -10,16 +10,14 @@ from dataclasses import replace
 
 import pyarrow.compute as pc
 
+from icefloe import errors, manifests as mf, metadata as md
 from icefloe.commit import added as new_files, conflicts, named_files as named, vectors as dv
 from icefloe.commit.change import Workbench
 from icefloe.commit.new_manifests import NewManifests, merge_manifests, remove_files, write_added
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import Mask, PartitionSet, normal_paths
 from icefloe.commit.producer import Delta
-from icefloe.errors import InvalidInputError, ValidationError
 from icefloe.formats.deletion_vectors import DeletionVector, Positions
-from icefloe.manifests import DataFile, ManifestColumns, ManifestContent
-from icefloe.metadata import Operation, TableMetadata
 from icefloe.storage import identity
 from icefloe.versions import Feature, allows, require
 
@@ -34,7 +32,7 @@ class RowDelta:
 
     def __init__(
         self,
-        metadata: TableMetadata,
+        metadata: md.TableMetadata,
         planned: conflicts.Planned | None,
         *,
         add: new_files.FilesInput = (),
@@ -45,8 +43,8 @@ class RowDelta:
         referenced: Sequence[str] = (),
         check_duplicates: bool = True,
     ) -> None:
-        self._data = new_files.group_files(add, metadata, ManifestContent.DATA)
-        self._deletes = new_files.group_files(deletes, metadata, ManifestContent.DELETES)
+        self._data = new_files.group_files(add, metadata, mf.ManifestContent.DATA)
+        self._deletes = new_files.group_files(deletes, metadata, mf.ManifestContent.DELETES)
         new_files.check_distinct((*self._data, *self._deletes))
         self._vectors = _by_identity(vectors or {})
         if self._vectors:
@@ -65,7 +63,9 @@ class RowDelta:
         self._adds_data = any(len(group.columns) for group in self._data)
         by_position = any(map(_has_positions, self._files))
         if planned is None and (self._referenced or by_position or len(self._remove) or len(self._remove_deletes)):
-            raise InvalidInputError("rows of files are deleted, but the snapshot that this was planned on is not given")
+            raise errors.InvalidInputError(
+                "rows of files are deleted, but the snapshot that this was planned on is not given"
+            )
 
     @property
     def added(self) -> Sequence[new_files.FileGroup]:
@@ -77,7 +77,7 @@ class RowDelta:
         if self._is_outdated(parent.metadata):
             return parent.bench.remember(("by vectors", self), lambda: self._by_vectors(parent.bench)).apply(parent)
         new_files.check_still_taken(parent.metadata, self._deletes)
-        data = remove_files(parent, ManifestContent.DATA, self._remove.may_be_in, self._remove.mask)
+        data = remove_files(parent, mf.ManifestContent.DATA, self._remove.may_be_in, self._remove.mask)
         self._remove.check_removed(data.removed, "data file")
         self._check_own_references()
         located = named.locate(parent, self._referenced, self._partitions(), [group.columns for group in self._data])
@@ -102,7 +102,7 @@ class RowDelta:
 
     # -- what is checked
 
-    def _is_outdated(self, metadata: TableMetadata) -> bool:
+    def _is_outdated(self, metadata: md.TableMetadata) -> bool:
         """Whether the table was upgraded since the files were given, and takes vectors instead."""
         if allows(metadata.format_version, Feature.NEW_POSITION_DELETE_FILES):
             return False
@@ -127,7 +127,7 @@ class RowDelta:
     def _check_own_references(self) -> None:
         both = sorted(self._referenced & set(self._remove.paths.to_pylist()))
         if both:
-            raise ValidationError(f"data file {both[0]!r} is removed, and rows of it are deleted, in one commit")
+            raise errors.ValidationError(f"data file {both[0]!r} is removed, and rows of it are deleted, in one commit")
 
     def _check_conflicts(self, parent: Parent, located: Mapping[str, named.LocatedFile], data: NewManifests) -> None:
         if self._planned is None:
@@ -185,31 +185,31 @@ class RowDelta:
         written = parent.bench.remember(
             ("vectors", self, merged), lambda: dv.write_vectors(parent, plan.written, files)
         )
-        groups = new_files.group_files((*plan.unchanged, *written), parent.metadata, ManifestContent.DELETES)
+        groups = new_files.group_files((*plan.unchanged, *written), parent.metadata, mf.ManifestContent.DELETES)
         return groups, frozenset(named.blob_key(entry.data_file) for entry in superseded)
 
     def _remaining_deletes(
         self, parent: Parent, data: NewManifests, superseded: frozenset[named.BlobKey]
     ) -> NewManifests:
         if not data.removed and not superseded and not len(self._remove_deletes):
-            return NewManifests(parent.manifests(ManifestContent.DELETES))
+            return NewManifests(parent.manifests(mf.ManifestContent.DELETES))
         removed = named.NamedFiles.of(data.removed, parent.metadata)
 
-        def choose(files: ManifestColumns) -> Mask:
+        def choose(files: mf.ManifestColumns) -> Mask:
             chosen = self._remove_deletes.mask(files) | removed.mask(files, "referenced_data_file")
             return chosen | named.blob_mask(files, superseded)
 
-        deletes = remove_files(parent, ManifestContent.DELETES, lambda _: True, choose)
+        deletes = remove_files(parent, mf.ManifestContent.DELETES, lambda _: True, choose)
         self._remove_deletes.check_removed(deletes.removed)
         dv.check_not_revived(deletes.removed, {*removed.paths.to_pylist(), *self._stored, *self._vectors})
         return deletes
 
-    def _operation(self, removes: bool, adds_deletes: bool) -> Operation:
+    def _operation(self, removes: bool, adds_deletes: bool) -> md.Operation:
         if self._adds_data and not removes and not adds_deletes:
-            return Operation.APPEND
+            return md.Operation.APPEND
         if not self._adds_data:
-            return Operation.DELETE
-        return Operation.OVERWRITE
+            return md.Operation.DELETE
+        return md.Operation.OVERWRITE
 
 
 def _by_identity(vectors: Mapping[str, DeletionVector | Positions]) -> dict[str, DeletionVector]:
@@ -222,13 +222,15 @@ def _by_identity(vectors: Mapping[str, DeletionVector | Positions]) -> dict[str,
     return by_identity
 
 
-def _stored_vectors(groups: Sequence[new_files.FileGroup]) -> dict[str, list[DataFile]]:
+def _stored_vectors(groups: Sequence[new_files.FileGroup]) -> dict[str, list[mf.DataFile]]:
     """The vectors that are written already, by data file."""
-    stored: dict[str, list[DataFile]] = {}
+    stored: dict[str, list[mf.DataFile]] = {}
     for group in groups:
         for file in new_files.vectors_of(group).files():
             if file.referenced_data_file is None:
-                raise InvalidInputError(f"deletion vector {file.file_path!r} does not say of which data file it is")
+                raise errors.InvalidInputError(
+                    f"deletion vector {file.file_path!r} does not say of which data file it is"
+                )
             stored.setdefault(identity(file.referenced_data_file), []).append(file)
     return stored
 
@@ -237,7 +239,7 @@ def _referenced_by(groups: Sequence[new_files.FileGroup]) -> set[str]:
     return {*normal_paths((g.columns for g in groups), "referenced_data_file").to_pylist()} - {None}
 
 
-def _unreferenced(groups: Sequence[new_files.FileGroup]) -> tuple[ManifestColumns, ...]:
+def _unreferenced(groups: Sequence[new_files.FileGroup]) -> tuple[mf.ManifestColumns, ...]:
     about = (group.columns.filter(dv.position_mask(group.columns)) for group in groups)
     unsaid = (columns.filter(pc.is_null(columns.column("referenced_data_file"))) for columns in about)
     return tuple(columns for columns in unsaid if len(columns))

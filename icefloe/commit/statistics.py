@@ -2,17 +2,15 @@
 
 from dataclasses import dataclass
 
-from icefloe import properties as props
+from icefloe import errors, metadata as md, properties as props
 from icefloe.commit.change import Change, Prepared, Workbench
 from icefloe.commit.structure import StatisticsChange
-from icefloe.errors import StateError
-from icefloe.metadata import PartitionStatisticsFile, StatisticsFile, TableMetadata
 
 
-def check_statistics_allowed(metadata: TableMetadata) -> None:
+def check_statistics_allowed(metadata: md.TableMetadata) -> None:
     """Fail if the table is encrypted: statistics hold values, which must not be stored in plain text."""
     if props.ENCRYPTION_KEY_ID.of(metadata.properties) is not None:
-        raise StateError("the table is encrypted; statistics files of encrypted tables cannot be written yet")
+        raise errors.StateError("the table is encrypted; statistics files of encrypted tables cannot be written yet")
 
 
 @dataclass(frozen=True)
@@ -21,15 +19,15 @@ class WriteStatistics(Change):
 
     location: str
     data: bytes
-    file: StatisticsFile | PartitionStatisticsFile
+    file: md.StatisticsFile | md.PartitionStatisticsFile
 
-    def prepare(self, metadata: TableMetadata, bench: Workbench, /) -> Prepared:
+    def prepare(self, metadata: md.TableMetadata, bench: Workbench, /) -> Prepared:
         """Write the file once, and name it."""
         check_statistics_allowed(metadata)
         match self.file:
-            case StatisticsFile() as file:
+            case md.StatisticsFile() as file:
                 change = StatisticsChange((file,))
-            case PartitionStatisticsFile() as file:
+            case md.PartitionStatisticsFile() as file:
                 change = StatisticsChange(set_partition_files=(file,))
         prepared = change.prepare(metadata, bench)
         bench.remember(self.location, lambda: bench.write(self.location, self.data))

@@ -7,10 +7,9 @@ refused, never bent (spec: Commit Conflict Resolution and Retry).
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from icefloe import properties as props
+from icefloe import errors, metadata as md, properties as props
 from icefloe.commit.change import Change, Prepared, Workbench
-from icefloe.errors import CommitFailed, IncompatibleChangeError, InvalidPropertyError, ValidationError
-from icefloe.metadata import PartitionStatisticsFile, StatisticsFile, TableMetadata, requirements as req, updates as up
+from icefloe.metadata import requirements as req, updates as up
 from icefloe.partitioning import PartitionSpec, PartitionSpecUpdate, SortOrder, SortOrderUpdate, transforms as tr
 from icefloe.schema import Schema, SchemaUpdate, format_name_mapping, parse_name_mapping, update_name_mapping
 from icefloe.versions import check_version
@@ -21,9 +20,9 @@ class SetSchema(Change):
     """Make a schema that was planned on `planned` the current one."""
 
     schema: Schema
-    planned: TableMetadata = field(repr=False)
+    planned: md.TableMetadata = field(repr=False)
 
-    def prepare(self, metadata: TableMetadata, _: Workbench, /) -> Prepared:
+    def prepare(self, metadata: md.TableMetadata, _: Workbench, /) -> Prepared:
         """The schema added and made current; nothing when it is already."""
         _check_same("schema", metadata.schema(), self.planned.schema())
         _check_same("last column id", metadata.last_column_id, self.planned.last_column_id)
@@ -33,17 +32,17 @@ class SetSchema(Change):
         self._check_new_names(metadata)
         return Prepared((up.AddSchemaUpdate(self.schema), up.SetCurrentSchemaUpdate(), *self._mapping(metadata)))
 
-    def _check_new_uses(self, metadata: TableMetadata) -> None:
+    def _check_new_uses(self, metadata: md.TableMetadata) -> None:
         """No partition spec or sort order has begun to use a column that this change drops or gives another type."""
         for field_id in sorted(_used_columns(metadata) - _used_columns(self.planned)):
             before, after = (each.fields_by_id.get(field_id) for each in (self.planned.schema(), self.schema))
             if before is not None and (after is None or after.field_type != before.field_type):
-                raise ValidationError(
+                raise errors.ValidationError(
                     f"column {before.name!r} is used by a partition spec or sort order of another commit since this change of"
                     " it was planned; load the table and plan anew"
                 )
 
-    def _check_new_names(self, metadata: TableMetadata) -> None:
+    def _check_new_names(self, metadata: md.TableMetadata) -> None:
         """No column comes to have the name of a partition field of another column: Java Iceberg would not open the table."""
         for spec in metadata.partition_specs:
             for field_ in spec.fields:
@@ -51,12 +50,12 @@ class SetSchema(Change):
                 sources = [each for each in field_.source_ids if each in self.schema.fields_by_id]
                 is_new = column_id is not None and column_id != metadata.schema().find_id(field_.name)
                 if is_new and sources and column_id not in sources:
-                    raise IncompatibleChangeError(
+                    raise errors.IncompatibleChangeError(
                         f"no column can be named {field_.name!r}: that is a partition field of column"
                         f" {self.schema.names_by_id[sources[0]]!r} in spec {spec.spec_id}; choose another name"
                     )
 
-    def _mapping(self, metadata: TableMetadata) -> Iterator[up.TableUpdate]:
+    def _mapping(self, metadata: md.TableMetadata) -> Iterator[up.TableUpdate]:
         """A name mapping goes along: files without ids may come with the new names, too."""
         text = props.NAME_MAPPING.of(metadata.properties)
         if text is None:
@@ -72,9 +71,9 @@ class SetSpec(Change):
     """Make a partition spec that was planned on `planned` the default one."""
 
     spec: PartitionSpec
-    planned: TableMetadata = field(repr=False)
+    planned: md.TableMetadata = field(repr=False)
 
-    def prepare(self, metadata: TableMetadata, _: Workbench, /) -> Prepared:
+    def prepare(self, metadata: md.TableMetadata, _: Workbench, /) -> Prepared:
         """The spec added and made the default; nothing when it is already."""
         _check_same("default partition spec", metadata.spec(), self.planned.spec())
         _check_same("last partition id", metadata.last_partition_id, self.planned.last_partition_id)
@@ -92,9 +91,9 @@ class SetSortOrder(Change):
     """Make a sort order that was planned on `planned` the default one."""
 
     order: SortOrder
-    planned: TableMetadata = field(repr=False)
+    planned: md.TableMetadata = field(repr=False)
 
-    def prepare(self, metadata: TableMetadata, _: Workbench, /) -> Prepared:
+    def prepare(self, metadata: md.TableMetadata, _: Workbench, /) -> Prepared:
         """The order added and made the default; nothing when it is already."""
         _check_same("default sort order", metadata.sort_order(), self.planned.sort_order())
         # An order says columns by id: of another schema, it may mean other columns.
@@ -116,12 +115,12 @@ class SetProperties(Change):
 
     def __post_init__(self) -> None:
         if both := sorted(self.updates.keys() & set(self.removals)):
-            raise InvalidPropertyError(f"property {both[0]!r} is set and removed in one change")
+            raise errors.InvalidPropertyError(f"property {both[0]!r} is set and removed in one change")
         props.refuse_reserved((*self.updates, *self.removals))
         check_properties(self.updates)
         props.refuse_misspelt(self.updates)
 
-    def prepare(self, metadata: TableMetadata, _: Workbench, /) -> Prepared:
+    def prepare(self, metadata: md.TableMetadata, _: Workbench, /) -> Prepared:
         """What is not so already."""
         updates: list[up.TableUpdate] = []
         changed = {key: value for key, value in self.updates.items() if metadata.properties.get(key) != value}
@@ -138,13 +137,13 @@ class GiveNameMapping(Change):
 
     mapping: str
 
-    def prepare(self, metadata: TableMetadata, _: Workbench, /) -> Prepared:
+    def prepare(self, metadata: md.TableMetadata, _: Workbench, /) -> Prepared:
         """The mapping, if there is none; another one, that came by another commit, is neither replaced nor relied on."""
         text = props.NAME_MAPPING.of(metadata.properties)
         if text is None:
             return Prepared((up.SetPropertiesUpdate({props.NAME_MAPPING.key: self.mapping}),))
         if not parse_name_mapping(text).holds(parse_name_mapping(self.mapping)):
-            raise ValidationError(
+            raise errors.ValidationError(
                 "the name mapping of the table was changed by another commit since the files were read by it; load the table"
                 " and plan anew"
             )
@@ -157,7 +156,7 @@ class SetLocation(Change):
 
     location: str
 
-    def prepare(self, metadata: TableMetadata, _: Workbench, /) -> Prepared:
+    def prepare(self, metadata: md.TableMetadata, _: Workbench, /) -> Prepared:
         """The new location, unless it is that already."""
         return Prepared(() if metadata.location == self.location else (up.SetLocationUpdate(self.location),))
 
@@ -171,7 +170,7 @@ class UpgradeFormatVersion(Change):
     def __post_init__(self) -> None:
         check_version(self.version, "format version")
 
-    def prepare(self, metadata: TableMetadata, _: Workbench, /) -> Prepared:
+    def prepare(self, metadata: md.TableMetadata, _: Workbench, /) -> Prepared:
         """The upgrade; a version below the table's is an error of the metadata."""
         if metadata.format_version == self.version:
             return Prepared()
@@ -185,31 +184,31 @@ class SendUpdates(Change):
 
     def __init__(self, updates: Sequence[up.TableUpdate]) -> None:
         self._updates = tuple(updates)
-        self._base: TableMetadata | None = None
+        self._base: md.TableMetadata | None = None
 
-    def prepare(self, metadata: TableMetadata, _: Workbench, /) -> Prepared:
+    def prepare(self, metadata: md.TableMetadata, _: Workbench, /) -> Prepared:
         """The updates."""
         if self._base is None:
             self._base = metadata
         try:
             req.check_all(req.requirements_for(self._base, self._updates), metadata)
-        except CommitFailed as error:
-            raise ValidationError(f"the updates were given for another state of the table: {error}") from error
+        except errors.CommitFailed as error:
+            raise errors.ValidationError(f"the updates were given for another state of the table: {error}") from error
         removals = (each.snapshot_ids for each in self._updates if isinstance(each, up.RemoveSnapshotsUpdate))
         removed = {snapshot_id for snapshot_ids in removals for snapshot_id in snapshot_ids}
         for name, ref in metadata.refs.items():
             if name not in self._base.refs and ref.snapshot_id in removed:
-                raise ValidationError(f"snapshot {ref.snapshot_id} cannot be removed: {name!r} is at it since")
+                raise errors.ValidationError(f"snapshot {ref.snapshot_id} cannot be removed: {name!r} is at it since")
         return Prepared(self._updates)
 
 
-def _used_columns(metadata: TableMetadata) -> set[int]:
+def _used_columns(metadata: md.TableMetadata) -> set[int]:
     """The columns that specs and the sort order are made of."""
     partitioning = {source for spec in metadata.partition_specs for field in spec.fields for source in field.source_ids}
     return partitioning | {source for field in metadata.sort_order().fields for source in field.source_ids}
 
 
-def schema_update(metadata: TableMetadata, **options: bool) -> SchemaUpdate:
+def schema_update(metadata: md.TableMetadata, **options: bool) -> SchemaUpdate:
     """The evolution of the current schema, with what its rules must know of the table."""
     keeps_values = (tr.IdentityTransform, tr.VoidTransform)
     bound = {
@@ -232,7 +231,7 @@ def schema_update(metadata: TableMetadata, **options: bool) -> SchemaUpdate:
     )
 
 
-def spec_update(metadata: TableMetadata, *, case_sensitive: bool = True) -> PartitionSpecUpdate:
+def spec_update(metadata: md.TableMetadata, *, case_sensitive: bool = True) -> PartitionSpecUpdate:
     """The evolution of the default partition spec."""
     return PartitionSpecUpdate(
         metadata.spec(),
@@ -244,7 +243,7 @@ def spec_update(metadata: TableMetadata, *, case_sensitive: bool = True) -> Part
     )
 
 
-def sort_order_update(metadata: TableMetadata, *, case_sensitive: bool = True) -> SortOrderUpdate:
+def sort_order_update(metadata: md.TableMetadata, *, case_sensitive: bool = True) -> SortOrderUpdate:
     """A new sort order."""
     return SortOrderUpdate(metadata.sort_orders, metadata.schema(), case_sensitive=case_sensitive)
 
@@ -261,18 +260,18 @@ def text_check(properties: Mapping[object, object] | Mapping[str, str], what: st
     """Fail unless all keys and values are text that can be stored."""
     for key, value in properties.items():
         if not isinstance(key, str) or not isinstance(value, str):
-            raise InvalidPropertyError(f"{what} {key!r} is {value!r}; keys and values must be text")
+            raise errors.InvalidPropertyError(f"{what} {key!r} is {value!r}; keys and values must be text")
         try:
             _ = key.encode(), value.encode()
         except UnicodeEncodeError as error:
-            raise InvalidPropertyError(
+            raise errors.InvalidPropertyError(
                 f"{what} {key!r} is {value!r}, which is not text that UTF-8 can hold: {error.reason}"
             ) from None
 
 
 def _check_same(what: str, current: object, planned: object) -> None:
     if current != planned:
-        raise ValidationError(
+        raise errors.ValidationError(
             f"the table's {what} was changed by another commit since this change was planned; load the table and plan anew"
         )
 
@@ -281,12 +280,12 @@ def _check_same(what: str, current: object, planned: object) -> None:
 class StatisticsChange(Change):
     """Statistics files set and removed; a file can only be set for a snapshot that the table has."""
 
-    set_files: tuple[StatisticsFile, ...] = ()
-    set_partition_files: tuple[PartitionStatisticsFile, ...] = ()
+    set_files: tuple[md.StatisticsFile, ...] = ()
+    set_partition_files: tuple[md.PartitionStatisticsFile, ...] = ()
     remove_for: tuple[int, ...] = ()
     remove_partition_for: tuple[int, ...] = ()
 
-    def prepare(self, metadata: TableMetadata, _: Workbench, /) -> Prepared:
+    def prepare(self, metadata: md.TableMetadata, _: Workbench, /) -> Prepared:
         """What is not so already."""
         for file in self.set_files:
             metadata.snapshot(file.snapshot_id)

@@ -11,17 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe import manifests as mf
+from icefloe import errors, manifests as mf, metadata as md
 from icefloe.commit.added import first_repeated, vector_mask
 from icefloe.commit.change import Workbench
 from icefloe.commit.named_files import LocatedFile, blob_key
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import PartitionSet, normal_paths
-from icefloe.errors import InvalidInputError, ValidationError
 from icefloe.formats.deletion_vector_codec import read_vector, write_deletion_vectors
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.formats.file_formats import DATA_FORMATS, reader_of
-from icefloe.metadata import Snapshot
 from icefloe.schema import Schema, reserved
 from icefloe.storage import Storage, identities, identity
 
@@ -38,7 +36,7 @@ class LiveDeletes:
     shared: Sequence[mf.ManifestEntry]
 
 
-def live_deletes(parent: Parent, files: Mapping[str, LocatedFile], snapshot: Snapshot | None) -> LiveDeletes:
+def live_deletes(parent: Parent, files: Mapping[str, LocatedFile], snapshot: md.Snapshot | None) -> LiveDeletes:
     """The vectors and position deletes of these data files in a snapshot; two vectors for one file are an error."""
     paths = pa.array(list(files), pa.string())
     vectors: dict[str, mf.ManifestEntry] = {}
@@ -58,13 +56,13 @@ def live_deletes(parent: Parent, files: Mapping[str, LocatedFile], snapshot: Sna
                 single.setdefault(path, []).append(entry)
             elif path in vectors:
                 both = f"{blob_key(vectors[path].data_file)} and {blob_key(file)}"
-                raise ValidationError(f"data file {path!r} has two deletion vectors, {both}; it may have one")
+                raise errors.ValidationError(f"data file {path!r} has two deletion vectors, {both}; it may have one")
             else:
                 vectors[path] = entry
     return LiveDeletes(vectors, single, shared)
 
 
-def _delete_entries(parent: Parent, snapshot: Snapshot | None, spec_ids: set[int]) -> Iterable[mf.ManifestColumns]:
+def _delete_entries(parent: Parent, snapshot: md.Snapshot | None, spec_ids: set[int]) -> Iterable[mf.ManifestColumns]:
     for manifest in parent.manifests_of(snapshot):
         is_delete = manifest.content is mf.ManifestContent.DELETES and manifest.has_live_files
         if is_delete and manifest.partition_spec_id in spec_ids:
@@ -75,7 +73,7 @@ def _delete_entries(parent: Parent, snapshot: Snapshot | None, spec_ids: set[int
 def load_vector(storage: Storage, file: mf.DataFile, row_count: int | None = None) -> DeletionVector:
     """The vector that an entry of a manifest stands for, checked against the entry."""
     if file.content_offset is None or file.content_size_in_bytes is None:
-        raise InvalidInputError(f"deletion vector {file.file_path!r} does not say where in the file it is")
+        raise errors.InvalidInputError(f"deletion vector {file.file_path!r} does not say where in the file it is")
 
     def read_range(offset: int, length: int) -> bytes:
         return storage.read_range(file.file_path, offset, length)
@@ -131,7 +129,7 @@ def merge_with_live(
             _check_disjoint(parent, path, own, others.vectors.get(path), planned.vectors.get(path))
             merged = merged | load_vector(parent.bench.storage, current.data_file, located.record_count)
         if not merged:
-            raise InvalidInputError(f"the deletion vector of {path!r} deletes nothing; leave it out")
+            raise errors.InvalidInputError(f"the deletion vector of {path!r} deletes nothing; leave it out")
         if lone is not None and merged.cardinality == lone.record_count:
             unchanged.append(lone)
         else:
@@ -150,7 +148,7 @@ def _check_disjoint(
     theirs = np.setdiff1d(others.positions(), before.positions(), assume_unique=True)
     both = np.intersect1d(ours, theirs, assume_unique=True)
     if len(both):
-        raise ValidationError(
+        raise errors.ValidationError(
             f"row {both[0]} of data file {path!r} was deleted by another commit, too, with {len(both) - 1} more;"
             " plan the operation anew"
         )
@@ -200,7 +198,7 @@ def write_vectors(
 def in_place_of(file: mf.DataFile, located: LocatedFile) -> mf.DataFile:
     """A given vector, which must be of the partition of its data file, and names it as the table does."""
     if (file.spec_id, file.partition) != (located.spec_id, located.partition):
-        raise InvalidInputError(
+        raise errors.InvalidInputError(
             f"the deletion vector of {located.path!r} is of spec {file.spec_id} and partition {file.partition}; its data file"
             f" is of spec {located.spec_id} and partition {located.partition}"
         )
@@ -227,7 +225,9 @@ def check_one_for_each(
             live.append(columns.filter(pc.and_(columns.is_live, pc.or_(concerned, anywhere))))
     repeated = first_repeated(vector_paths(live))
     if repeated is not None:
-        raise ValidationError(f"data file {repeated[0]!r} would have more than one deletion vector after this commit")
+        raise errors.ValidationError(
+            f"data file {repeated[0]!r} would have more than one deletion vector after this commit"
+        )
 
 
 def check_not_revived(removed: Iterable[mf.ManifestColumns], settled: Collection[str]) -> None:
@@ -237,7 +237,7 @@ def check_not_revived(removed: Iterable[mf.ManifestColumns], settled: Collection
     """
     for path in vector_paths(removed).to_pylist():
         if path not in settled:
-            raise ValidationError(
+            raise errors.ValidationError(
                 f"the deletion vector of {path!r} is removed, but the file stays and gets no other; its deleted rows"
                 " would come back"
             )
@@ -266,7 +266,7 @@ def positions_by_file(bench: Workbench, deletes: mf.DataFile) -> dict[str, Delet
 
 def _read(bench: Workbench, deletes: mf.DataFile) -> dict[str, DeletionVector]:
     if deletes.file_format not in DATA_FORMATS:
-        raise InvalidInputError(
+        raise errors.InvalidInputError(
             f"position delete file {deletes.file_path!r} is of format {deletes.file_format!r}; it must be one of"
             f" {', '.join(DATA_FORMATS)}"
         )

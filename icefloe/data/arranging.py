@@ -10,8 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.errors import InvalidPartitionSpecError, InvalidSortOrderError, InvalidValueError
-from icefloe.manifests import to_internal
+from icefloe import errors, manifests as mf
 from icefloe.partitioning import PartitionField, PartitionSpec, sorting, transform_array, transforms as tr
 from icefloe.schema import Schema, Value, types
 
@@ -65,18 +64,20 @@ class _PartitionValues:
             return
         source = schema.fields_by_id.get(field.source_id)
         if source is None:
-            raise InvalidPartitionSpecError(f"partition field {field.name!r}: its source column is not in the schema")
+            raise errors.InvalidPartitionSpecError(
+                f"partition field {field.name!r}: its source column is not in the schema"
+            )
         if isinstance(source.field_type, types.UnknownType):
             return
         try:
             values = transform_array(field.transform, _source_column(table, field.source_id, schema), source.field_type)
         except pa.ArrowInvalid as problem:
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"column {source.name!r} has a value that {field.transform} cannot take: {problem}"
             ) from None
         encoded = pc.dictionary_encode(_stored(values).combine_chunks(), null_encoding="encode")
         self.codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        self._values = to_internal(encoded.dictionary, field.transform.result_type(source.field_type))
+        self._values = mf.to_internal(encoded.dictionary, field.transform.result_type(source.field_type))
         self.count = max(1, len(self._values))
 
     def value(self, row: int) -> Value:
@@ -142,7 +143,9 @@ def _sort_key(table: pa.Table, field: sorting.SortField, schema: Schema) -> pa.A
     """What rows are compared by; None if they are all equal."""
     source = schema.fields_by_id.get(field.source_id)
     if source is None or isinstance(field.transform, tr.UnknownTransform):
-        raise InvalidSortOrderError(f"rows cannot be sorted by {field}, as its column or its transform is not known")
+        raise errors.InvalidSortOrderError(
+            f"rows cannot be sorted by {field}, as its column or its transform is not known"
+        )
     if isinstance(source.field_type, types.UnknownType):
         return None
     values = transform_array(field.transform, _source_column(table, field.source_id, schema), source.field_type)

@@ -13,11 +13,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe import errors, planning
 from icefloe.data.row_numbers import ranks, row_numbers
 from icefloe.data.task_reader import ReadContext, read_task
-from icefloe.errors import ValidationError
 from icefloe.formats.projection import constant_array
-from icefloe.planning import ChangelogScan, ChangelogScanTask, ChangeType
 from icefloe.schema import Schema, reserved, schema_to_arrow
 
 CHANGE_COLUMNS = (reserved.CHANGE_TYPE, reserved.CHANGE_ORDINAL, reserved.COMMIT_SNAPSHOT_ID)
@@ -27,13 +26,13 @@ Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 
-def changes_to_arrow(scan: ChangelogScan) -> pa.Table:
+def changes_to_arrow(scan: planning.ChangelogScan) -> pa.Table:
     """All changes as a table, snapshot by snapshot: rows that were deleted, inserted, then updated ones in pairs."""
     reader = _ChangeReader(scan)
     return pa.Table.from_batches(reader.batches(), reader.target)
 
 
-def changes_to_reader(scan: ChangelogScan) -> pa.RecordBatchReader:
+def changes_to_reader(scan: planning.ChangelogScan) -> pa.RecordBatchReader:
     """The changes as a stream of Arrow batches.
 
     Those of a snapshot that only inserts or only deletes are not held, those of others are while it is read; net changes are
@@ -43,20 +42,20 @@ def changes_to_reader(scan: ChangelogScan) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_batches(reader.target, reader.batches())
 
 
-def shown_columns(scan: ChangelogScan) -> Schema:
+def shown_columns(scan: planning.ChangelogScan) -> Schema:
     """The columns of a scan without those that say what the change is."""
     of_change = {field.field_id for field in CHANGE_COLUMNS}
     return Schema(*(field for field in scan.projection().fields if field.field_id not in of_change))
 
 
-def compared_columns(scan: ChangelogScan) -> Schema:
+def compared_columns(scan: planning.ChangelogScan) -> Schema:
     """The columns by which rows are equal: those that are shown, and the row id where updates are told by it."""
     shown, row_id = shown_columns(scan), reserved.ROW_ID
     needs_id = scan.pairs_updates and row_id.name in scan.identifier() and row_id.field_id not in shown.fields_by_id
     return Schema(*shown.fields, row_id) if needs_id else shown
 
 
-def read_change(change: ChangelogScanTask, columns: Schema, context: ReadContext) -> Iterator[pa.RecordBatch]:
+def read_change(change: planning.ChangelogScanTask, columns: Schema, context: ReadContext) -> Iterator[pa.RecordBatch]:
     """The rows of one task with what happened to them, before anything is compared."""
     target = schema_to_arrow(Schema(*columns.fields, *CHANGE_COLUMNS))
     values = (str(change.change_type), change.ordinal, change.snapshot_id)
@@ -68,7 +67,7 @@ def read_change(change: ChangelogScanTask, columns: Schema, context: ReadContext
         yield pa.RecordBatch.from_arrays([*batch.columns, *constants], schema=target)
 
 
-def by_ordinal(tasks: Iterator[ChangelogScanTask]) -> Iterator[tuple[list[ChangelogScanTask], bool]]:
+def by_ordinal(tasks: Iterator[planning.ChangelogScanTask]) -> Iterator[tuple[list[planning.ChangelogScanTask], bool]]:
     """The tasks of one snapshot after the other, and whether it both inserts and deletes."""
     for _, of_snapshot in groupby(tasks, key=lambda task: task.ordinal):
         group = list(of_snapshot)
@@ -78,7 +77,7 @@ def by_ordinal(tasks: Iterator[ChangelogScanTask]) -> Iterator[tuple[list[Change
 class _ChangeReader:
     """Reads the changes of one snapshot after the other."""
 
-    def __init__(self, scan: ChangelogScan) -> None:
+    def __init__(self, scan: planning.ChangelogScan) -> None:
         self._scan = scan
         self._context = ReadContext(scan.metadata, scan.storage)
         self._compared = compared_columns(scan)
@@ -101,7 +100,7 @@ class _ChangeReader:
         names = self._scan.identifier() if self._scan.pairs_updates else ()
         return _with_pairs(left, names) if names else left
 
-    def _table(self, tasks: "Iterator[ChangelogScanTask] | Sequence[ChangelogScanTask]") -> pa.Table:
+    def _table(self, tasks: "Iterator[planning.ChangelogScanTask] | Sequence[planning.ChangelogScanTask]") -> pa.Table:
         batches = (batch for task in tasks for batch in read_change(task, self._compared, self._context))
         return pa.Table.from_batches(batches, schema_to_arrow(Schema(*self._compared.fields, *CHANGE_COLUMNS)))
 
@@ -109,7 +108,7 @@ class _ChangeReader:
         yield from changes.select(self.target.names).cast(self.target).to_batches()
 
 
-def _rows(change: ChangelogScanTask, wanted: Schema, context: ReadContext) -> Iterator[pa.RecordBatch]:
+def _rows(change: planning.ChangelogScanTask, wanted: Schema, context: ReadContext) -> Iterator[pa.RecordBatch]:
     task = change.task
     if change.deleted_by is None:
         yield from read_task(task, wanted, context)
@@ -149,16 +148,16 @@ def _with_pairs(changes: pa.Table, names: Sequence[str]) -> pa.Table:
         raise several_rows(names)
     order = np.flatnonzero(is_paired)
     order = order[np.lexsort((is_insert[order], numbers[order]))]
-    kinds = np.where(is_insert[order], ChangeType.UPDATE_AFTER, ChangeType.UPDATE_BEFORE)
+    kinds = np.where(is_insert[order], planning.ChangeType.UPDATE_AFTER, planning.ChangeType.UPDATE_BEFORE)
     index = changes.schema.get_field_index(reserved.CHANGE_TYPE.name)
     field = changes.schema.field(index)
     pairs = changes.take(pa.array(order)).set_column(index, field, pa.array(kinds.tolist(), field.type))
     return pa.concat_tables([changes.filter(pa.array(~is_paired)), pairs])
 
 
-def several_rows(names: Sequence[str]) -> ValidationError:
+def several_rows(names: Sequence[str]) -> errors.ValidationError:
     """What is wrong if updates cannot be told."""
-    return ValidationError(
+    return errors.ValidationError(
         f"updates cannot be told by ({', '.join(names)}): one snapshot changes several rows of the same values there;"
         " name columns that identify a row"
     )
@@ -190,4 +189,4 @@ def _unmatched(groups: Numbers, steps: Numbers) -> Mask:
 
 
 def _is_insert(changes: pa.Table) -> Mask:
-    return np.asarray(pc.equal(changes.column(reserved.CHANGE_TYPE.name), str(ChangeType.INSERT)))
+    return np.asarray(pc.equal(changes.column(reserved.CHANGE_TYPE.name), str(planning.ChangeType.INSERT)))

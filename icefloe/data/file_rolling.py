@@ -6,14 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from icefloe import properties as props
+from icefloe import manifests as mf, metadata as md, partitioning as pt, properties as props
 from icefloe.data.locations import NewLocations
 from icefloe.formats.file_formats import FileWriter, writer_of
 from icefloe.formats.file_writing import WrittenFile
 from icefloe.formats.metrics import MetricsMode
-from icefloe.manifests import DataFile
-from icefloe.metadata import TableMetadata
-from icefloe.partitioning import UNSORTED, PartitionSpec, SortOrder
 from icefloe.schema import Schema, Value
 from icefloe.storage import OutputStream, Storage
 
@@ -26,14 +23,14 @@ _PIECE_ROWS = 1 << 17
 class WritePlan:
     """What all files of one write share. `schema` holds the columns of the files, those of row lineage among them."""
 
-    metadata: TableMetadata
+    metadata: md.TableMetadata
     storage: Storage
     schema: Schema
-    spec: PartitionSpec
-    order: SortOrder
+    spec: pt.PartitionSpec
+    order: pt.SortOrder
     modes: dict[int, MetricsMode]
     locations: NewLocations
-    finished: Callable[[DataFile], None]
+    finished: Callable[[mf.DataFile], None]
     """Called with every file that is whole."""
     target_bytes: int
     """How large a file gets before the next one is begun."""
@@ -50,7 +47,7 @@ class RollingWriter:
         self._writer: FileWriter | None = None
         self._sink: _Sink | None = None
         self._location = ""
-        self.files: list[DataFile] = []
+        self.files: list[mf.DataFile] = []
 
     def write(self, table: pa.Table) -> None:
         """Take in rows; a failure drops the file that is being written."""
@@ -58,12 +55,18 @@ class RollingWriter:
             try:
                 writer = self._writer or self._open()
                 writer.write(piece)
-                is_full = writer.bytes_written >= self._target
+                is_full = self._is_full(writer)
             except BaseException:
                 self.abort()
                 raise
             if is_full:
                 self.finish()
+
+    def _is_full(self, writer: FileWriter) -> bool:
+        if writer.bytes_written < self._target:
+            return False
+        writer.settle()
+        return writer.bytes_written >= self._target
 
     def finish(self) -> None:
         """Close the file that is being written, if there is one."""
@@ -99,7 +102,7 @@ class RollingWriter:
         )
         return self._writer
 
-    def _data_file(self, done: WrittenFile) -> DataFile:
+    def _data_file(self, done: WrittenFile) -> mf.DataFile:
         order = self._plan.order
         return data_file_of(
             done,
@@ -107,7 +110,7 @@ class RollingWriter:
             self._format,
             spec_id=self._plan.spec.spec_id,
             partition=self._partition,
-            sort_order_id=None if order == UNSORTED else order.order_id,
+            sort_order_id=None if order == pt.UNSORTED else order.order_id,
         )
 
 
@@ -132,10 +135,10 @@ class _Sink:
         self._stream.abort()
 
 
-def data_file_of(done: WrittenFile, location: str, file_format: str, **fields: Any) -> DataFile:
+def data_file_of(done: WrittenFile, location: str, file_format: str, **fields: Any) -> mf.DataFile:
     """The entry of a file that was just written."""
     metrics = done.metrics
-    return DataFile(
+    return mf.DataFile(
         location,
         file_format,
         metrics.record_count,

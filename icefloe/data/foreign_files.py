@@ -8,12 +8,11 @@ from dataclasses import dataclass
 
 import pyarrow.parquet as pq
 
-from icefloe import partitioning as pt, properties as props
+from icefloe import errors, manifests as mf, metadata as md, parallel, partitioning as pt, properties as props
 from icefloe.avro import avro_name
 from icefloe.data.file_rolling import data_file_of
 from icefloe.data.opening import identity_values
 from icefloe.data.scanning import default_workers
-from icefloe.errors import IncompatibleChangeError, InvalidInputError, NoSuchColumnError
 from icefloe.formats.field_ids import misplaced_ids, missing_ids, variant_ids
 from icefloe.formats.file_formats import AVRO, ORC, PARQUET, reader_of
 from icefloe.formats.file_reading import FileReader
@@ -22,9 +21,6 @@ from icefloe.formats.file_writing import WrittenFile
 from icefloe.formats.metrics import FULL, Metrics, MetricsMode, metrics_modes
 from icefloe.formats.parquet.metrics import parquet_metrics, split_offsets
 from icefloe.formats.parquet.reader import ParquetFileReader
-from icefloe.manifests import DataFile
-from icefloe.metadata import TableMetadata
-from icefloe.parallel import in_order
 from icefloe.partitioning import transforms as tr
 from icefloe.schema import MAX_COLUMN_ID, Schema, Value, decode, name_mapping, reserved, select_ids, types
 from icefloe.storage import Input, Storage, absolute_location, names_below
@@ -46,7 +42,7 @@ class ForeignFile:
 class ForeignFiles:
     """Files as a table will name them, and whether some need its name mapping, as they have no field ids."""
 
-    files: tuple[DataFile, ...]
+    files: tuple[mf.DataFile, ...]
     need_mapping: bool
 
 
@@ -77,21 +73,23 @@ def foreign_file(storage: Storage, location: str) -> ForeignFile:
 
 def describe_files(
     files: Sequence[ForeignFile],
-    metadata: TableMetadata,
+    metadata: md.TableMetadata,
     storage: Storage,
     spec: pt.PartitionSpec | None = None,
     workers: int | None = None,
 ) -> ForeignFiles:
     """The entries of files, each checked against the table's schema and the partition that its folders name."""
     describe = _Describe(metadata, storage, metadata.spec() if spec is None else spec)
-    pairs = list(in_order(describe, files, default_workers() if workers is None else workers, "icefloe-footers"))
+    pairs = list(
+        parallel.in_order(describe, files, default_workers() if workers is None else workers, "icefloe-footers")
+    )
     return ForeignFiles(tuple(file for file, _ in pairs), any(needs for _, needs in pairs))
 
 
 class _Describe:
     """Looks at one file; threads share it."""
 
-    def __init__(self, metadata: TableMetadata, storage: Storage, spec: pt.PartitionSpec) -> None:
+    def __init__(self, metadata: md.TableMetadata, storage: Storage, spec: pt.PartitionSpec) -> None:
         self._metadata = metadata
         self._storage = storage
         self._schema = metadata.schema()
@@ -104,14 +102,14 @@ class _Describe:
         self._variants = variant_ids(metadata.schemas)
         self._modes = metrics_modes(self._schema, metadata.properties, metadata.sort_order())
 
-    def __call__(self, file: ForeignFile) -> tuple[DataFile, bool]:
+    def __call__(self, file: ForeignFile) -> tuple[mf.DataFile, bool]:
         try:
             with self._storage.open_input(file.location, size=file.size) as source:
                 return self._describe(file, source)
-        except (IncompatibleChangeError, NoSuchColumnError) as problem:
+        except (errors.IncompatibleChangeError, errors.NoSuchColumnError) as problem:
             raise type(problem)(f"{file.location} cannot be added: {problem}") from None
 
-    def _describe(self, file: ForeignFile, source: Input) -> tuple[DataFile, bool]:
+    def _describe(self, file: ForeignFile, source: Input) -> tuple[mf.DataFile, bool]:
         probe = reader_of(file.file_format)(source, file.location, Schema(reserved.POS))
         footer = probe.footer if isinstance(probe, ParquetFileReader) else None
         rows = sum(batch.num_rows for batch in probe.batches()) if footer is None else footer.num_rows
@@ -141,16 +139,18 @@ class _Describe:
         if not any(field_id >= 0 for field_id in file_schema.fields_by_id):
             return
         if missing:
-            raise IncompatibleChangeError(
+            raise errors.IncompatibleChangeError(
                 f"{', '.join(map(repr, missing))} in it has no field id, as other columns have; write the file with ids"
                 " everywhere, or without any"
             )
         self._check_names(file_schema)
         if misplaced := misplaced_ids(file_schema, self._metadata.schemas, self._variants):
-            raise IncompatibleChangeError(f"its column {misplaced[0]} in the table; was it written for another table?")
+            raise errors.IncompatibleChangeError(
+                f"its column {misplaced[0]} in the table; was it written for another table?"
+            )
         last = self._metadata.last_column_id
         if later := [field_id for field_id in file_schema.fields_by_id if last < field_id <= MAX_COLUMN_ID]:
-            raise IncompatibleChangeError(
+            raise errors.IncompatibleChangeError(
                 f"its column {file_schema.names_by_id[later[0]]!r} has the field id {later[0]}, which the table has not given"
                 " to a column yet, and will give to another; was it written for another table?"
             )
@@ -161,12 +161,12 @@ class _Describe:
             own = {fields[field.field_id].name for fields in schemas if field.field_id in fields}
             names = {*own, *map(avro_name, own)}
             if names and field.name.lower() not in map(str.lower, names):
-                raise IncompatibleChangeError(
+                raise errors.IncompatibleChangeError(
                     f"its column {field.name!r} has the field id {field.field_id}, which is that of"
                     f" {sorted(names)[0]!r} in the table; was it written for another table?"
                 )
             if names and field.name not in names and isinstance(field.field_type, types.NestedType):
-                raise IncompatibleChangeError(
+                raise errors.IncompatibleChangeError(
                     f"its column {field.name!r} is {sorted(names)[0]!r} in the table, and Spark finds nested columns by name;"
                     " write the file with the name that the table has"
                 )
@@ -189,7 +189,7 @@ class _Describe:
             return values
         if metrics is None or not columns:
             names = ", ".join(field.name for field in self._spec.fields)
-            raise InvalidInputError(
+            raise errors.InvalidInputError(
                 f"{file.location} says nothing of its partition; put it into folders named by {names}, as in"
                 f" {self._spec.fields[0].name}=value"
             )
@@ -228,8 +228,8 @@ def _required(schema: Schema, file_schema: Schema) -> Iterator[types.NestedField
             yield field
 
 
-def _null_in(name: str) -> IncompatibleChangeError:
-    return IncompatibleChangeError(f"required column {name!r} has nulls in it")
+def _null_in(name: str) -> errors.IncompatibleChangeError:
+    return errors.IncompatibleChangeError(f"required column {name!r} has nulls in it")
 
 
 def _by_field_name(texts: Mapping[str, str], spec: pt.PartitionSpec) -> dict[str, str]:
@@ -257,7 +257,7 @@ def _infer_partition(spec: pt.PartitionSpec, schema: Schema, metrics: Metrics, l
         try:
             values.append(_partition_value(field, schema, metrics))
         except _Doubt as doubt:
-            raise InvalidInputError(f"{location}: no value of partition field {field.name!r}: {doubt}") from None
+            raise errors.InvalidInputError(f"{location}: no value of partition field {field.name!r}: {doubt}") from None
     return tuple(values)
 
 
@@ -269,13 +269,13 @@ def _check_partition(
         try:
             in_rows = _partition_value(field, schema, metrics)
         except _Several as several:
-            raise InvalidInputError(
+            raise errors.InvalidInputError(
                 f"{location}: its folders say that {field.name!r} is {value!r}, but {several}"
             ) from None
         except _Doubt:
             continue
         if in_rows != value and metrics.record_count:
-            raise InvalidInputError(
+            raise errors.InvalidInputError(
                 f"{location}: its folders say that {field.name!r} is {value!r}, and its rows {in_rows!r}"
             )
 

@@ -5,12 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
+from icefloe import errors, parallel, partitioning as pt
 from icefloe.data.foreign_files import ForeignFile, find_files
 from icefloe.data.scanning import default_workers
-from icefloe.errors import InvalidInputError
 from icefloe.formats.file_formats import reader_of
-from icefloe.parallel import in_order
-from icefloe.partitioning import HIVE_NULL
 from icefloe.schema import Schema, assign_fresh_type_ids, reserved, types
 from icefloe.storage import Storage
 
@@ -65,7 +63,7 @@ class ForeignTable:
         examples = {tuple(file.partition or ()): file.location for file in files}
         if len(examples) > 1:
             first, second, *_ = examples.items()
-            raise InvalidInputError(
+            raise errors.InvalidInputError(
                 f"{self.location} has files by ({', '.join(first[0])}), as {first[1]}, and by ({', '.join(second[0])}),"
                 f" as {second[1]}; the folders of all files must have the same names"
             )
@@ -76,7 +74,7 @@ def check_folder(location: str, storage: Storage) -> None:
     """A folder may be empty, but it must be there."""
     around, _, name = location.rstrip("/").rpartition("/")
     if name not in storage.list_folders(around) and not storage.exists(location):
-        raise InvalidInputError(f"{location} is neither a file nor a folder with files")
+        raise errors.InvalidInputError(f"{location} is neither a file nor a folder with files")
 
 
 def inferred_schema(files: Sequence[ForeignFile], partition_columns: Sequence[str], storage: Storage) -> Schema:
@@ -87,16 +85,16 @@ def inferred_schema(files: Sequence[ForeignFile], partition_columns: Sequence[st
             return file, reader_of(file.file_format)(source, file.location, Schema(reserved.POS)).file_schema
 
     found: dict[str, types.NestedField] = {}
-    for file, schema in in_order(columns, files, default_workers(), "icefloe-schemas"):
+    for file, schema in parallel.in_order(columns, files, default_workers(), "icefloe-schemas"):
         for column in schema.fields:
             known = found.setdefault(column.name, column)
             if _plain(known) != _plain(column):
-                raise InvalidInputError(
+                raise errors.InvalidInputError(
                     f"column {column.name!r} is {column.field_type} in {file.location}, and {known.field_type} in other files;"
                     " give the schema that the table shall have"
                 )
     for name in partition_columns:
-        texts = {(file.partition or {}).get(name, HIVE_NULL) for file in files} - {HIVE_NULL, ""}
+        texts = {(file.partition or {}).get(name, pt.HIVE_NULL) for file in files} - {pt.HIVE_NULL, ""}
         found.setdefault(name, types.NestedField(0, name, _type_of(texts)))
     return _numbered(found)
 

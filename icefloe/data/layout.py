@@ -7,10 +7,7 @@ another name, as it is found by its id.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from icefloe.errors import NoSuchColumnError
-from icefloe.expressions import BoundReference, bound_references
-from icefloe.metadata import TableMetadata
-from icefloe.planning import FileScanTask
+from icefloe import errors, expressions as ex, metadata as md, planning
 from icefloe.schema import NestedField, Schema, StructType, reserved, select_ids
 
 
@@ -19,10 +16,10 @@ def table_columns(wanted: Schema) -> Schema:
     return Schema(*(field for field in wanted.fields if not reserved.is_reserved_id(field.field_id)))
 
 
-def columns_to_read(task: FileScanTask, wanted: Schema, metadata: TableMetadata) -> Schema:
+def columns_to_read(task: planning.FileScanTask, wanted: Schema, metadata: md.TableMetadata) -> Schema:
     """The columns to ask of the task's file; `_pos` and those of row lineage among them where they matter."""
     fields = table_columns(wanted).fields
-    for reference in sorted(bound_references(task.residual), key=lambda bound: bound.field.field_id):
+    for reference in sorted(ex.bound_references(task.residual), key=lambda bound: bound.field.field_id):
         schema = _schema_of(reference, wanted, metadata)
         fields = _merged(fields, select_ids(schema, [reference.field.field_id]).fields)
     for field_id in sorted(_equality_ids(task)):
@@ -33,7 +30,7 @@ def columns_to_read(task: FileScanTask, wanted: Schema, metadata: TableMetadata)
     return Schema(*fields, *(tuple(_about_rows(task, wanted)) or (() if fields else (reserved.POS,))))
 
 
-def key_columns(field_ids: Iterable[int], metadata: TableMetadata) -> Schema:
+def key_columns(field_ids: Iterable[int], metadata: md.TableMetadata) -> Schema:
     """The columns of these ids as rows are compared by them, those that were dropped among them."""
     fields: tuple[NestedField, ...] = ()
     for field_id in sorted(field_ids):
@@ -43,7 +40,7 @@ def key_columns(field_ids: Iterable[int], metadata: TableMetadata) -> Schema:
     return Schema(*fields)
 
 
-def _about_rows(task: FileScanTask, wanted: Schema) -> Iterator[NestedField]:
+def _about_rows(task: planning.FileScanTask, wanted: Schema) -> Iterator[NestedField]:
     ids = {field.field_id for field in wanted.fields}
     has_ids = task.first_row_id is not None
     by_position = task.deletion_vector is not None or bool(task.position_deletes)
@@ -54,11 +51,11 @@ def _about_rows(task: FileScanTask, wanted: Schema) -> Iterator[NestedField]:
     )
 
 
-def _equality_ids(task: FileScanTask) -> set[int]:
+def _equality_ids(task: planning.FileScanTask) -> set[int]:
     return {field_id for deletes in task.equality_deletes for field_id in deletes.equality_ids or ()}
 
 
-def _candidates(wanted: Schema, metadata: TableMetadata) -> Iterator[Schema]:
+def _candidates(wanted: Schema, metadata: md.TableMetadata) -> Iterator[Schema]:
     """The schema that the scan is of, that of today, and the others, the newest first."""
     if wanted.schema_id in metadata.schemas_by_id:
         yield metadata.schema(wanted.schema_id)
@@ -66,22 +63,24 @@ def _candidates(wanted: Schema, metadata: TableMetadata) -> Iterator[Schema]:
     yield from metadata.schemas_newest_first
 
 
-def _schema_of(reference: BoundReference, wanted: Schema, metadata: TableMetadata) -> Schema:
+def _schema_of(reference: ex.BoundReference, wanted: Schema, metadata: md.TableMetadata) -> Schema:
     """The schema that a predicate was bound to, as far as its column is concerned."""
     field_id = reference.field.field_id
     for schema in _candidates(wanted, metadata):
         along = (*reversed(schema.ancestors(field_id)), schema.fields_by_id.get(field_id))
         if along[-1] == reference.field and tuple(field.name for field in along if field) == reference.names:
             return schema
-    raise NoSuchColumnError(f"the filter asks for column {reference.name!r}, which no schema of the table has")
+    raise errors.NoSuchColumnError(f"the filter asks for column {reference.name!r}, which no schema of the table has")
 
 
-def _schema_with(field_id: int, wanted: Schema, metadata: TableMetadata) -> Schema:
+def _schema_with(field_id: int, wanted: Schema, metadata: md.TableMetadata) -> Schema:
     """Where a key column is that nobody asked for: of its newest type, as which every file of it can be read."""
     for schema in (table_columns(wanted), metadata.schema(), *metadata.schemas_newest_first):
         if field_id in schema.fields_by_id:
             return schema
-    raise NoSuchColumnError(f"rows are deleted by a column with field id {field_id}, which no schema of the table has")
+    raise errors.NoSuchColumnError(
+        f"rows are deleted by a column with field id {field_id}, which no schema of the table has"
+    )
 
 
 def _merged(present: Sequence[NestedField], more: Iterable[NestedField]) -> tuple[NestedField, ...]:

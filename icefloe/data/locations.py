@@ -8,10 +8,7 @@ import threading
 
 import mmh3
 
-from icefloe import properties as props
-from icefloe.errors import InvalidLocationError
-from icefloe.metadata import TableMetadata, resolve_location, strip_trailing_slash
-from icefloe.partitioning import PartitionSpec, partition_path
+from icefloe import errors, metadata as md, partitioning as pt, properties as props
 from icefloe.schema import Value
 
 _HASH_BITS = 20
@@ -22,19 +19,19 @@ _FOLDERS = 3
 class NewLocations:
     """Locations of the files of one write, numbered from 0; threads share it. `unique` distinguishes the write from all others."""
 
-    def __init__(self, metadata: TableMetadata, unique: str) -> None:
+    def __init__(self, metadata: md.TableMetadata, unique: str) -> None:
         self._metadata = metadata
         self._unique = unique
         self._folder = data_folder(metadata)
         self._next = 0
         self._lock = threading.Lock()
 
-    def next(self, spec: PartitionSpec, partition: tuple[Value, ...], extension: str, suffix: str = "") -> str:
+    def next(self, spec: pt.PartitionSpec, partition: tuple[Value, ...], extension: str, suffix: str = "") -> str:
         """The location of one more file: `<folder>/<partition path>/<number>-<unique><suffix>.<extension>`."""
         with self._lock:
             number, self._next = self._next, self._next + 1
         name = f"{number:05d}-{self._unique}{suffix}.{extension}"
-        folder = partition_path(spec, partition, self._metadata.schema()) if spec.fields else ""
+        folder = pt.partition_path(spec, partition, self._metadata.schema()) if spec.fields else ""
         properties = self._metadata.properties
         if props.OBJECT_STORAGE_ENABLED.of(properties):
             return self._hashed(name, folder, props.OBJECT_STORAGE_PARTITIONED_PATHS.of(properties))
@@ -50,16 +47,16 @@ class NewLocations:
         return f"{self._folder}/{entropy}{'/' if with_partition else '-'}{path}"
 
 
-def data_folder(metadata: TableMetadata) -> str:
+def data_folder(metadata: md.TableMetadata) -> str:
     """The folder of all data files of a table, without a slash at its end."""
     path = props.DATA_PATH.of(metadata.properties)
     if path is not None:
-        return strip_trailing_slash(resolve_location(metadata.location, path))
+        return md.strip_trailing_slash(md.resolve_location(metadata.location, path))
     if metadata.location is None:
-        raise InvalidLocationError(
+        raise errors.InvalidLocationError(
             "the table has no location, so that nothing can be written; its catalog must supply one"
         )
-    return f"{strip_trailing_slash(metadata.location)}/data"
+    return f"{md.strip_trailing_slash(metadata.location)}/data"
 
 
 def entropy_folders(path: str) -> str:

@@ -4,23 +4,21 @@ import uuid
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
-from icefloe.errors import IncompatibleChangeError, StateError
-from icefloe.manifests import DataFile
-from icefloe.metadata import TableMetadata
+from icefloe import errors, manifests as mf, metadata as md
 from icefloe.partitioning import PartitionSpec, transforms as tr
 from icefloe.schema import Value, types
 from icefloe.storage import Input, Storage
 
 
-def open_file(file: DataFile, storage: Storage) -> Input:
+def open_file(file: mf.DataFile, storage: Storage) -> Input:
     """A seekable reader of the file, to be closed by the caller."""
     if file.key_metadata is not None:
-        raise StateError(f"{file.file_path} is encrypted; encrypted data and delete files cannot be read yet")
+        raise errors.StateError(f"{file.file_path} is encrypted; encrypted data and delete files cannot be read yet")
     return storage.open_input(file.file_path, size=file.file_size_in_bytes)
 
 
 def partition_by_field(
-    file: DataFile, specs: Mapping[int, PartitionSpec], fields: Iterable[types.NestedField]
+    file: mf.DataFile, specs: Mapping[int, PartitionSpec], fields: Iterable[types.NestedField]
 ) -> dict[int, Value]:
     """The values of the file's partition by the ids of these fields of all specs; None where its own spec lacks one.
 
@@ -32,7 +30,7 @@ def partition_by_field(
         field_type = field.field_type
         value = None if isinstance(field_type, types.UnknownType) else own.get(field.field_id)
         if value is not None and not _is_of(value, field_type):
-            raise IncompatibleChangeError(
+            raise errors.IncompatibleChangeError(
                 f"partition field {field.name!r} of {file.file_path} is {value!r}, which cannot be read as"
                 f" {field_type}: the column was replaced by one of another type; read by snapshot or tag"
             )
@@ -60,7 +58,7 @@ _CLASSES: dict[type[types.IcebergType], type] = {
 """What internal values are; all others are whole numbers."""
 
 
-def partition_constants(file: DataFile, metadata: TableMetadata) -> dict[int, Value]:
+def partition_constants(file: mf.DataFile, metadata: md.TableMetadata) -> dict[int, Value]:
     """The values of identity partition fields by the ids of their columns (spec: Column Projection)."""
     return identity_values(metadata.spec(file.spec_id), file.partition)
 

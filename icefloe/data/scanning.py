@@ -7,13 +7,9 @@ from contextlib import closing
 import numpy as np
 import pyarrow as pa
 
+from icefloe import errors, expressions as ex, manifests as mf, metadata as md, planning
 from icefloe.data.in_order import in_pieces, read_in_order
 from icefloe.data.task_reader import ReadContext, read_task
-from icefloe.errors import CorruptFileError, InvalidValueError, StorageError
-from icefloe.expressions import AlwaysFalse, AlwaysTrue
-from icefloe.manifests import error_of_snapshot
-from icefloe.metadata import TableMetadata
-from icefloe.planning import FileScanTask, TableScan
 from icefloe.schema import Schema, reserved, schema_to_arrow
 from icefloe.storage import Storage
 
@@ -24,9 +20,9 @@ _MOST_WORKERS = 8
 
 
 def read_tasks(
-    tasks: Iterable[FileScanTask],
+    tasks: Iterable[planning.FileScanTask],
     schema: Schema,
-    metadata: TableMetadata,
+    metadata: md.TableMetadata,
     storage: Storage,
     *,
     limit: int | None = None,
@@ -40,18 +36,18 @@ def read_tasks(
     the snapshot, if its id is given.
     """
     if limit is not None and limit < 0:
-        raise InvalidValueError(f"limit is {limit}; it must be 0 or more")
+        raise errors.InvalidValueError(f"limit is {limit}; it must be 0 or more")
     if limit == 0:
         return
     context = ReadContext(metadata, storage)
 
-    def read(task: FileScanTask) -> Iterator[pa.RecordBatch]:
+    def read(task: planning.FileScanTask) -> Iterator[pa.RecordBatch]:
         try:
             yield from read_task(task, schema, context)
-        except (CorruptFileError, StorageError) as error:
+        except (errors.CorruptFileError, errors.StorageError) as error:
             if snapshot_id is None:
                 raise
-            raise error_of_snapshot(error, snapshot_id) from error
+            raise mf.error_of_snapshot(error, snapshot_id) from error
 
     count = default_workers() if workers is None else workers
     left = limit
@@ -68,7 +64,7 @@ def read_tasks(
 
 
 def read_pieces(
-    tasks: Iterable[FileScanTask], read: Callable[[FileScanTask], Iterator[pa.RecordBatch]]
+    tasks: Iterable[planning.FileScanTask], read: Callable[[planning.FileScanTask], Iterator[pa.RecordBatch]]
 ) -> Generator[pa.RecordBatch, None, None]:
     """What `read` gives for the tasks, in their order, from several threads; large files are read in parts."""
     workers = default_workers()
@@ -80,28 +76,29 @@ def default_workers() -> int:
     return min(_MOST_WORKERS, 2 * (os.cpu_count() or 1))
 
 
-def to_arrow(scan: TableScan) -> pa.Table:
+def to_arrow(scan: planning.TableScan) -> pa.Table:
     """All rows of the scan as a table, in the order of the plan."""
     batches = _batches(scan, scan.plan_files(), scan.projection(), None)
     return pa.Table.from_batches(list(batches), schema=schema_to_arrow(scan.projection()))
 
 
 def to_arrow_batch_reader(
-    scan: TableScan, *, workers: int | None = None, read_ahead_bytes: int = READ_AHEAD_BYTES
+    scan: planning.TableScan, *, workers: int | None = None, read_ahead_bytes: int = READ_AHEAD_BYTES
 ) -> pa.RecordBatchReader:
     """The rows as a stream: nothing is read before it is asked, and little ahead of that."""
     batches = _batches(scan, scan.plan_files(), scan.projection(), read_ahead_bytes, workers)
     return pa.RecordBatchReader.from_batches(schema_to_arrow(scan.projection()), batches)
 
 
-def count(scan: TableScan) -> int:
+def count(scan: planning.TableScan) -> int:
     """How many rows the scan has: from metadata where that is exact, and by reading the other files only."""
     total = 0
-    context = ReadContext(scan.metadata, scan.storage)
+    tasks = scan.plan_files()
+    context = ReadContext(scan.metadata, scan.file_storage)
 
-    def unknown() -> Iterator[FileScanTask]:
+    def unknown() -> Iterator[planning.FileScanTask]:
         nonlocal total
-        for task in scan.plan_files():
+        for task in tasks:
             known = known_count(task, context)
             if known is None:
                 yield task
@@ -116,8 +113,8 @@ def count(scan: TableScan) -> int:
 
 
 def _batches(
-    scan: TableScan,
-    tasks: Iterable[FileScanTask],
+    scan: planning.TableScan,
+    tasks: Iterable[planning.FileScanTask],
     columns: Schema,
     read_ahead_bytes: int | None,
     workers: int | None = None,
@@ -127,7 +124,7 @@ def _batches(
         tasks,
         columns,
         scan.metadata,
-        scan.storage,
+        scan.file_storage,
         limit=scan.limit,
         workers=workers,
         read_ahead_bytes=read_ahead_bytes,
@@ -135,16 +132,16 @@ def _batches(
     )
 
 
-def known_count(task: FileScanTask, context: ReadContext) -> int | None:
+def known_count(task: planning.FileScanTask, context: ReadContext) -> int | None:
     """How many rows the task has, if its data file need not be read for that; delete files are, where they must be."""
-    if isinstance(task.residual, AlwaysFalse):
+    if isinstance(task.residual, ex.AlwaysFalse):
         return 0
-    if not (task.is_whole_file and isinstance(task.residual, AlwaysTrue)) or task.equality_deletes:
+    if not (task.is_whole_file and isinstance(task.residual, ex.AlwaysTrue)) or task.equality_deletes:
         return None
     return rows_not_deleted_by_position(task, context)
 
 
-def rows_not_deleted_by_position(task: FileScanTask, context: ReadContext) -> int:
+def rows_not_deleted_by_position(task: planning.FileScanTask, context: ReadContext) -> int:
     """How many rows of the task's file neither its deletion vector nor position delete files delete."""
     rows = task.file.record_count
     if task.deletion_vector is not None:

@@ -13,17 +13,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from icefloe import errors, manifests as mf, metadata as md, planning
 from icefloe.bounded_cache import BoundedCache
 from icefloe.data.opening import open_file
-from icefloe.errors import CorruptFileError
 from icefloe.formats.deletion_vector_codec import read_vector
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.formats.equality_deletes import read_equality_deletes
 from icefloe.formats.equality_keys import EqualityKeys
 from icefloe.formats.position_deletes import read_position_deletes
-from icefloe.manifests import DataFile
-from icefloe.metadata import TableMetadata, relativize
-from icefloe.planning import FileScanTask
 from icefloe.schema import Schema
 from icefloe.storage import Storage, identity, is_same_file
 
@@ -59,28 +56,28 @@ class TaskDeletes:
 class DeleteLoader:
     """Reads the deletes of tasks; threads share it."""
 
-    def __init__(self, metadata: TableMetadata, storage: Storage, cache_bytes: int = CACHE_BYTES) -> None:
+    def __init__(self, metadata: md.TableMetadata, storage: Storage, cache_bytes: int = CACHE_BYTES) -> None:
         self._metadata = metadata
         self._storage = storage
         self._limit = cache_bytes
         self._cache: BoundedCache[Hashable, Any] = BoundedCache(cache_bytes, keeps_newest=True)
 
-    def load(self, task: FileScanTask, columns: Schema) -> TaskDeletes:
+    def load(self, task: planning.FileScanTask, columns: Schema) -> TaskDeletes:
         """The deletes of a task; `columns` are those read for it, key columns among them."""
         return TaskDeletes(self.positions(task), tuple(self._keys(task, columns)))
 
-    def positions(self, task: FileScanTask) -> DeletionVector:
+    def positions(self, task: planning.FileScanTask) -> DeletionVector:
         """The rows that are deleted by position."""
         if task.deletion_vector is not None:
             return self._vector(task.deletion_vector, task.file)
         return DeletionVector().union(*(self._positions(deletes, task.file) for deletes in task.position_deletes))
 
-    def _vector(self, deletes: DataFile, file: DataFile) -> DeletionVector:
+    def _vector(self, deletes: mf.DataFile, file: mf.DataFile) -> DeletionVector:
         location = deletes.file_path
         if deletes.content_offset is None or deletes.content_size_in_bytes is None:
-            raise CorruptFileError(location, "its manifest does not say where in it the deletion vector is")
+            raise errors.CorruptFileError(location, "its manifest does not say where in it the deletion vector is")
         if not is_same_file(deletes.referenced_data_file, file.file_path):
-            raise CorruptFileError(
+            raise errors.CorruptFileError(
                 location, f"a deletion vector of {deletes.referenced_data_file} is planned for {file.file_path}"
             )
         load = partial(
@@ -95,7 +92,7 @@ class DeleteLoader:
         # Its file may be read in pieces, or for one column after the other.
         return self._cached(("vector", location, deletes.content_offset), deletes, load)
 
-    def _positions(self, deletes: DataFile, file: DataFile) -> DeletionVector:
+    def _positions(self, deletes: mf.DataFile, file: mf.DataFile) -> DeletionVector:
         names = self._names(file.file_path)
         if deletes.record_count * _BYTES_PER_POSITION > self._limit:
             vectors = [self._read_positions(deletes, name).get(identity(name)) for name in names]
@@ -105,23 +102,23 @@ class DeleteLoader:
             vectors = [by_file.get(identity(name)) for name in names]
         return DeletionVector().union(*(vector for vector in vectors if vector is not None))
 
-    def _cached(self, key: Hashable, deletes: DataFile, load: Callable[[], Loaded]) -> Loaded:
+    def _cached(self, key: Hashable, deletes: mf.DataFile, load: Callable[[], Loaded]) -> Loaded:
         loaded: Loaded = self._cache.load(key, load, deletes.record_count * _BYTES_PER_POSITION)
         return loaded
 
     def _names(self, path: str) -> tuple[str, ...]:
         """How a position delete file may name the data file; the spec does not say whether paths there may be relative."""
-        return tuple(dict.fromkeys((path, relativize(self._metadata.relative_to, path))))
+        return tuple(dict.fromkeys((path, md.relativize(self._metadata.relative_to, path))))
 
-    def _read_positions(self, deletes: DataFile, data_file: str | None = None) -> dict[str, DeletionVector]:
+    def _read_positions(self, deletes: mf.DataFile, data_file: str | None = None) -> dict[str, DeletionVector]:
         with open_file(deletes, self._storage) as source:
             return read_position_deletes(source, deletes.file_path, deletes.file_format, data_file)
 
-    def _keys(self, task: FileScanTask, columns: Schema) -> Iterable[EqualityKeys]:
-        groups: dict[tuple[int, ...], list[DataFile]] = {}
+    def _keys(self, task: planning.FileScanTask, columns: Schema) -> Iterable[EqualityKeys]:
+        groups: dict[tuple[int, ...], list[mf.DataFile]] = {}
         for deletes in task.equality_deletes:
             if not deletes.equality_ids:
-                raise CorruptFileError(deletes.file_path, "an equality delete file without equality field ids")
+                raise errors.CorruptFileError(deletes.file_path, "an equality delete file without equality field ids")
             groups.setdefault(tuple(sorted(deletes.equality_ids)), []).append(deletes)
         for ids, files in groups.items():
             types = tuple(columns.fields_by_id[field_id].field_type for field_id in ids)
@@ -129,7 +126,7 @@ class DeleteLoader:
             weight = sum(file.record_count for file in files) * _BYTES_PER_KEY
             yield self._cache.load(key, partial(self._read_keys, files, ids, columns), weight)
 
-    def _read_keys(self, files: list[DataFile], ids: tuple[int, ...], columns: Schema) -> EqualityKeys:
+    def _read_keys(self, files: list[mf.DataFile], ids: tuple[int, ...], columns: Schema) -> EqualityKeys:
         tables = []
         for deletes in files:
             with open_file(deletes, self._storage) as source:

@@ -9,19 +9,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe import properties as props
+from icefloe import errors, expressions as ex, metadata as md, planning, properties as props
 from icefloe.data.layout import columns_to_read, table_columns
 from icefloe.data.opening import open_file, partition_by_field, partition_constants
 from icefloe.data.task_deletes import DeleteLoader, TaskDeletes
-from icefloe.errors import InvalidInputError
-from icefloe.expressions import AlwaysFalse, AlwaysTrue, mask
 from icefloe.formats.file_formats import reader_of
 from icefloe.formats.file_reading import FileReader
 from icefloe.formats.parquet.metrics import row_group_filter
 from icefloe.formats.parquet.reader import ParquetFileReader
 from icefloe.formats.projection import constant_array, project_batch
-from icefloe.metadata import TableMetadata
-from icefloe.planning import FileScanTask
 from icefloe.schema import NameMapping, Schema, parse_name_mapping, plan_projection, reserved, schema_to_arrow, types
 from icefloe.storage import Storage
 
@@ -32,7 +28,7 @@ Mask = npt.NDArray[np.bool_]
 class ReadContext:
     """What the tasks of one scan share. Not slotted, for what is made once, when first asked for."""
 
-    metadata: TableMetadata
+    metadata: md.TableMetadata
     storage: Storage
 
     @cached_property
@@ -47,12 +43,12 @@ class ReadContext:
         return None if text is None else parse_name_mapping(text)
 
 
-def read_task(task: FileScanTask, wanted: Schema, context: ReadContext) -> Iterator[pa.RecordBatch]:
+def read_task(task: planning.FileScanTask, wanted: Schema, context: ReadContext) -> Iterator[pa.RecordBatch]:
     """Record batches of the wanted columns, in the order of the file; none of them empty.
 
     Deleted rows are left out, unless `_deleted` is wanted, which marks them. The file is closed with the iterator.
     """
-    if isinstance(task.residual, AlwaysFalse):
+    if isinstance(task.residual, ex.AlwaysFalse):
         return
     columns = columns_to_read(task, wanted, context.metadata)
     deletes = context.deletes.load(task, columns)
@@ -71,9 +67,9 @@ def read_task(task: FileScanTask, wanted: Schema, context: ReadContext) -> Itera
                 yield finished
 
 
-def _batches(reader: FileReader, task: FileScanTask, columns: Schema) -> Iterator[pa.RecordBatch]:
+def _batches(reader: FileReader, task: planning.FileScanTask, columns: Schema) -> Iterator[pa.RecordBatch]:
     split = None if task.is_whole_file else (task.start, task.data_bytes)
-    if isinstance(reader, ParquetFileReader) and not isinstance(task.residual, AlwaysTrue):
+    if isinstance(reader, ParquetFileReader) and not isinstance(task.residual, ex.AlwaysTrue):
         return reader.batches(split, row_group_filter(task.residual, columns))
     return reader.batches(split)
 
@@ -81,7 +77,9 @@ def _batches(reader: FileReader, task: FileScanTask, columns: Schema) -> Iterato
 class _Finish:
     """Makes batches of the wanted columns from batches of the columns that were read."""
 
-    def __init__(self, task: FileScanTask, wanted: Schema, columns: Schema, metadata: TableMetadata) -> None:
+    def __init__(
+        self, task: planning.FileScanTask, wanted: Schema, columns: Schema, metadata: md.TableMetadata
+    ) -> None:
         self._task = task
         self._wanted = wanted
         self._metadata = metadata
@@ -97,8 +95,8 @@ class _Finish:
         positions = self._column(batch, reserved.POS)
         deleted = deletes.mask(batch, None if positions is None else positions.to_numpy())
         keep = None if deleted is None or self._marks_deleted else ~deleted
-        if not isinstance(self._task.residual, AlwaysTrue):
-            matching = np.asarray(mask(self._task.residual, batch))
+        if not isinstance(self._task.residual, ex.AlwaysTrue):
+            matching = np.asarray(ex.mask(self._task.residual, batch))
             keep = matching if keep is None else keep & matching
         if keep is not None and not keep.all():
             batch = batch.filter(pa.array(keep))
@@ -142,6 +140,6 @@ class _Finish:
                 positions = self._column(batch, reserved.POS)
                 return pc.coalesce(self._column(batch, field), pc.add(positions, task.first_row_id))
             case reserved.LAST_UPDATED_SEQUENCE_NUMBER.field_id:
-                return pc.fill_null(self._column(batch, field), task.sequence_number)
+                return pc.fill_null(self._column(batch, field), task.known_sequence_number)
             case _:
-                raise InvalidInputError(f"the metadata column {field.name!r} is not known to a scan of files")
+                raise errors.InvalidInputError(f"the metadata column {field.name!r} is not known to a scan of files")

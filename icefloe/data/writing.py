@@ -16,18 +16,15 @@ from typing import Self
 
 import pyarrow as pa
 
-from icefloe import properties as props
+from icefloe import errors, manifests as mf, metadata as md, properties as props
 from icefloe.data.arranging import Partition, group_rows, sort_rows
 from icefloe.data.file_rolling import RollingWriter, WritePlan
 from icefloe.data.incoming import RowsInput, incoming_tables
 from icefloe.data.locations import NewLocations
 from icefloe.data.scanning import default_workers
 from icefloe.data.shaping import shape_table
-from icefloe.errors import InvalidPartitionSpecError, StateError
 from icefloe.formats.arrow_types import stored_schema
 from icefloe.formats.metrics import metrics_modes
-from icefloe.manifests import DataFile
-from icefloe.metadata import TableMetadata
 from icefloe.partitioning import UNSORTED, PartitionSpec, SortOrder, transforms as tr
 from icefloe.schema import Schema, reserved
 from icefloe.storage import Storage
@@ -55,17 +52,17 @@ class FileForm:
     """Whether the rows come in that order, and stay as they come."""
     target_bytes: int | None = None
 
-    def spec_of(self, metadata: TableMetadata) -> PartitionSpec:
+    def spec_of(self, metadata: md.TableMetadata) -> PartitionSpec:
         """The spec that files are written with."""
         return metadata.spec() if self.spec is None else self.spec
 
-    def order_of(self, metadata: TableMetadata) -> SortOrder:
+    def order_of(self, metadata: md.TableMetadata) -> SortOrder:
         """The order of the rows of a file; none if this library cannot sort by it."""
         order = metadata.sort_order() if self.order is None else self.order
         is_unknown = any(isinstance(field.transform, tr.UnknownTransform) for field in order.fields)
         return UNSORTED if is_unknown else order
 
-    def target_of(self, metadata: TableMetadata) -> int:
+    def target_of(self, metadata: md.TableMetadata) -> int:
         """How large a file gets before the next one is begun, in bytes."""
         known = props.WRITE_TARGET_FILE_SIZE_BYTES.of(metadata.properties)
         return known if self.target_bytes is None else self.target_bytes
@@ -79,30 +76,28 @@ AS_THE_TABLE_SAYS = FileForm()
 class WriteRequest:
     """Where rows are to be written. `written` gets every file that is whole, for whoever must clean up."""
 
-    metadata: TableMetadata
+    metadata: md.TableMetadata
     storage: Storage
-    written: list[DataFile] = field(default_factory=list)
+    written: list[mf.DataFile] = field(default_factory=list)
     lineage: bool = False
     """Whether the rows come with the columns of row lineage, which are kept."""
     form: FileForm = AS_THE_TABLE_SAYS
 
 
-def write_data_files(
-    data: RowsInput,
-    metadata: TableMetadata,
-    storage: Storage,
-    *,
-    lineage: bool = False,
-    workers: int | None = None,
-    written: list[DataFile] | None = None,
-    form: FileForm = AS_THE_TABLE_SAYS,
-) -> list[DataFile]:
+def write_data_files(data: RowsInput, request: WriteRequest, *, workers: int | None = None) -> list[mf.DataFile]:
     """Write Arrow data, frames or a stream of batches as data files of the table; partitions in the order of their first rows.
 
-    With `lineage`, the data has the columns of row lineage, which are kept. On an error, nothing is left of the files that
-    were being written; those that were whole by then are in `written`, for the caller to delete.
+    On an error, nothing is left of the files that were being written; those that were whole by then are in
+    `request.written`, for the caller to delete.
     """
-    with TableWriter(metadata, storage, lineage=lineage, workers=workers, written=written, form=form) as writer:
+    with TableWriter(
+        request.metadata,
+        request.storage,
+        lineage=request.lineage,
+        workers=workers,
+        written=request.written,
+        form=request.form,
+    ) as writer:
         for table in incoming_tables(data):
             writer.write(table)
         return writer.close()
@@ -129,18 +124,18 @@ class TableWriter:
 
     def __init__(
         self,
-        metadata: TableMetadata,
+        metadata: md.TableMetadata,
         storage: Storage,
         *,
         lineage: bool = False,
         workers: int | None = None,
-        written: list[DataFile] | None = None,
+        written: list[mf.DataFile] | None = None,
         unique: str | None = None,
         form: FileForm = AS_THE_TABLE_SAYS,
     ) -> None:
         """`unique` is the part of the files' names that no other writer has."""
         _check(metadata, lineage, form)
-        self.written: list[DataFile] = [] if written is None else written
+        self.written: list[mf.DataFile] = [] if written is None else written
         self._plan = _plan(metadata, storage, lineage, self._add, unique or str(uuid.uuid4()), form)
         self._is_arranged = form.is_arranged
         self._is_sorted = self._plan.order != UNSORTED and not form.is_arranged
@@ -161,7 +156,7 @@ class TableWriter:
                 self._gather(self._lane(partition, number), part)
         self._raise()
 
-    def close(self) -> list[DataFile]:
+    def close(self) -> list[mf.DataFile]:
         """Write all that is left, and say which files there are."""
         for lane in list(self._lanes.values()):
             self._send(lane)
@@ -179,7 +174,7 @@ class TableWriter:
         if self._is_done:
             return
         self._is_done = True
-        self._fail(StateError("the write was given up"))
+        self._fail(errors.StateError("the write was given up"))
         with self._changed:
             for lane in self._lanes.values():
                 lane.queue.clear()
@@ -196,7 +191,7 @@ class TableWriter:
     ) -> None:
         self.abort()
 
-    def _add(self, file: DataFile) -> None:
+    def _add(self, file: mf.DataFile) -> None:
         with self._changed:
             self.written.append(file)
 
@@ -313,23 +308,23 @@ def _distinct(partition: Partition) -> Partition:
     return tuple(struct.pack("d", value) if isinstance(value, float) else value for value in partition)
 
 
-def _check(metadata: TableMetadata, lineage: bool, form: FileForm) -> None:
+def _check(metadata: md.TableMetadata, lineage: bool, form: FileForm) -> None:
     if props.ENCRYPTION_KEY_ID.of(metadata.properties) is not None:
-        raise StateError("the table is encrypted; data files of encrypted tables cannot be written yet")
+        raise errors.StateError("the table is encrypted; data files of encrypted tables cannot be written yet")
     if lineage:
         require(metadata.format_version, Feature.ROW_LINEAGE, "keeping row ids")
     spec = form.spec_of(metadata)
     if spec.has_unknown_transform:
-        raise InvalidPartitionSpecError(
+        raise errors.InvalidPartitionSpecError(
             f"partition spec {spec.spec_id} has a transform that is not known, so nothing can be written under it"
         )
 
 
 def _plan(
-    metadata: TableMetadata,
+    metadata: md.TableMetadata,
     storage: Storage,
     lineage: bool,
-    finished: Callable[[DataFile], None],
+    finished: Callable[[mf.DataFile], None],
     unique: str,
     form: FileForm,
 ) -> WritePlan:

@@ -49,3 +49,4 @@ from icefloe.expressions.values import (
     conjunction,
     disjunction,
 )
+from icefloe.expressions.walks import predicates

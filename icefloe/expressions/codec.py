@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from icefloe.errors import InvalidExpressionError, InvalidInputError
 from icefloe.expressions import terms as te, values as ex
+from icefloe.expressions.conversion import limits
 from icefloe.partitioning import transforms as tr
 from icefloe.schema import JSON, Schema, type_from_json, type_to_json, types, value_from_json, value_to_json
 
@@ -49,6 +50,14 @@ _NAMES: dict[type[ex.Predicate], str] = {
 }
 _NATURAL = (types.BooleanType, types.LongType, types.DoubleType, types.StringType)
 """Types whose constants JSON distinguishes by itself."""
+_COUNTED = (
+    types.DateType
+    | types.TimeType
+    | types.TimestampType
+    | types.TimestamptzType
+    | types.TimestampNanoType
+    | types.TimestamptzNanoType
+)
 
 
 def expression_to_json(expression: ex.Expression) -> Document:
@@ -272,6 +281,12 @@ class _Reader:
 
 def _typed(natural: te.Literal, value: object, column: types.IcebergType) -> te.Literal:
     """The constant as a value of its column's type if it has that form, else in its natural type for binding to convert."""
+    if isinstance(value, int) and not isinstance(value, bool) and isinstance(column, _COUNTED):
+        # Java's engines write dates and times so: as days or microseconds, whatever the precision of the column.
+        is_nanos = isinstance(column, types.TimestampNanoType | types.TimestamptzNanoType)
+        count, bounds = value * 1000 if is_nanos else value, limits(column)
+        if bounds is not None and bounds[0] <= count <= bounds[1]:
+            return te.Literal(count, column)
     try:
         return te.Literal(value_from_json(value, column), column)
     except InvalidInputError:

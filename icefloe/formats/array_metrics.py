@@ -6,8 +6,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe import schema as sc
-from icefloe.errors import InvalidValueError
+from icefloe import errors, schema as sc
 from icefloe.formats.metrics import Metrics, MetricsMode, leaves
 from icefloe.schema import types
 
@@ -133,7 +132,7 @@ def internal_value(scalar: pa.Scalar, kind: types.IcebergType) -> sc.Value:
     try:
         value = scalar.as_py()
     except UnicodeDecodeError as error:
-        raise InvalidValueError(f"a text is not UTF-8: {error.object!r}") from None
+        raise errors.InvalidValueError(f"a text is not UTF-8: {error.object!r}") from None
     return sc.coerce(value, kind) if isinstance(kind, types.UUIDType) else value
 
 

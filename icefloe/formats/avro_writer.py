@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from icefloe import properties as props
+from icefloe import errors, properties as props
 from icefloe.avro import CODECS, SYNC_SIZE, avro_schema_of, container_block, container_header, deflate
-from icefloe.errors import InvalidPropertyError
 from icefloe.formats.array_metrics import MetricsCollector
 from icefloe.formats.arrow_types import conform
 from icefloe.formats.avro_columns import file_record, iceberg_schema
@@ -97,7 +96,7 @@ class AvroFileWriter(FileWriter):
         if props.AVRO_COMPRESSION_LEVEL.of(self._properties) is not None:
             level = props.property_as_int(self._properties, props.AVRO_COMPRESSION_LEVEL.key, default)
         if not lowest <= level <= highest:
-            raise InvalidPropertyError(
+            raise errors.InvalidPropertyError(
                 f"property {props.AVRO_COMPRESSION_LEVEL.key!r} is {level}; {text} takes {lowest} to {highest}"
             )
         return name, level

@@ -7,11 +7,10 @@ from zlib import crc32
 import numpy as np
 from pyroaring import FrozenBitMap
 
-from icefloe.errors import CorruptFileError, InvalidValueError
+from icefloe import errors, metadata as md
 from icefloe.formats.deletion_vectors import MAX_KEY, DeletionVector
 from icefloe.formats.puffin import files as puffin
 from icefloe.formats.roaring import COOKIE_WITHOUT_RUNS, EMPTY_BITMAP_SIZE, read_bitmap, write_bitmap
-from icefloe.metadata import relativize
 from icefloe.schema import reserved
 
 BLOB_TYPE = "deletion-vector-v1"
@@ -44,7 +43,7 @@ def encode_vector(vector: DeletionVector) -> bytes:
     """The vector as a blob, byte for byte as the Java library writes it: a bitmap for each key up to the highest."""
     count = vector.bitmaps[-1][0] + 1 if vector.bitmaps else 0
     if count * (_KEY_SIZE + EMPTY_BITMAP_SIZE) > _MAX_BLOB:
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"position {vector.highest} is too high: its deletion vector would be longer than 2 GiB"
         )
     parts = [_MAGIC, count.to_bytes(_COUNT_SIZE, "little")]
@@ -54,7 +53,7 @@ def encode_vector(vector: DeletionVector) -> bytes:
         next_key = key + 1
     body = b"".join(parts)
     if len(body) + 8 > _MAX_BLOB:
-        raise InvalidValueError(f"a deletion vector of {len(body)} bytes is too long; 2 GiB is the most")
+        raise errors.InvalidValueError(f"a deletion vector of {len(body)} bytes is too long; 2 GiB is the most")
     return len(body).to_bytes(4, "big") + body + crc32(body).to_bytes(4, "big")
 
 
@@ -73,20 +72,26 @@ def decode_vector(
     `cardinality` is the record count of the vector's own entry, `row_count` that of the data file.
     """
     if len(blob) < _SMALLEST_BLOB:
-        raise CorruptFileError(location, f"a deletion vector of {len(blob)} bytes is too short")
+        raise errors.CorruptFileError(location, f"a deletion vector of {len(blob)} bytes is too short")
     length = int.from_bytes(blob[:4], "big")
     if length != len(blob) - 8:
-        raise CorruptFileError(location, f"a deletion vector states a length of {length}, but has {len(blob) - 8}")
+        raise errors.CorruptFileError(
+            location, f"a deletion vector states a length of {length}, but has {len(blob) - 8}"
+        )
     body = blob[4:-4]
     if body[:4] != _MAGIC:
-        raise CorruptFileError(location, f"a deletion vector does not start with {_MAGIC.hex()}")
+        raise errors.CorruptFileError(location, f"a deletion vector does not start with {_MAGIC.hex()}")
     if crc32(body) != int.from_bytes(blob[-4:], "big"):
-        raise CorruptFileError(location, f"the checksum of a deletion vector is wrong; computed {crc32(body):#010x}")
+        raise errors.CorruptFileError(
+            location, f"the checksum of a deletion vector is wrong; computed {crc32(body):#010x}"
+        )
     vector = DeletionVector(_read_bitmaps(body, location, row_count))
     if cardinality is not None and vector.cardinality != cardinality:
-        raise CorruptFileError(location, f"a deletion vector has {vector.cardinality} positions, not {cardinality}")
+        raise errors.CorruptFileError(
+            location, f"a deletion vector has {vector.cardinality} positions, not {cardinality}"
+        )
     if row_count is not None and vector.highest is not None and vector.highest >= row_count:
-        raise CorruptFileError(
+        raise errors.CorruptFileError(
             location, f"a deletion vector deletes position {vector.highest} of a data file with {row_count} rows"
         )
     return vector
@@ -96,7 +101,7 @@ def _read_bitmaps(body: bytes, location: str, row_count: int | None) -> tuple[tu
     count = int.from_bytes(body[4:12], "little")
     position = len(_MAGIC) + _COUNT_SIZE
     if count > (len(body) - position) // (_KEY_SIZE + EMPTY_BITMAP_SIZE):
-        raise CorruptFileError(
+        raise errors.CorruptFileError(
             location, f"a deletion vector states {count} bitmaps, which do not fit in {len(body)} bytes"
         )
     bitmaps: list[tuple[int, FrozenBitMap]] = []
@@ -104,21 +109,23 @@ def _read_bitmaps(body: bytes, location: str, row_count: int | None) -> tuple[tu
     for _ in range(count):
         key = int.from_bytes(body[position : position + _KEY_SIZE], "little")
         if not last < key <= MAX_KEY:
-            raise CorruptFileError(
+            raise errors.CorruptFileError(
                 location, f"a deletion vector has the key {key} after {last}; keys ascend up to {MAX_KEY}"
             )
         bitmap, position = read_bitmap(body, position + _KEY_SIZE, location)
         if bitmap:
             # Known at once, so that a blob of millions of bitmaps for a small file is not read to its end.
             if row_count is not None and key << 32 >= row_count:
-                raise CorruptFileError(
+                raise errors.CorruptFileError(
                     location,
                     f"a deletion vector deletes position {key << 32 | bitmap.min()} of a data file with {row_count} rows",
                 )
             bitmaps.append((key, bitmap))
         last = key
     if position != len(body):
-        raise CorruptFileError(location, f"{len(body) - position} bytes follow the last bitmap of a deletion vector")
+        raise errors.CorruptFileError(
+            location, f"{len(body) - position} bytes follow the last bitmap of a deletion vector"
+        )
     return tuple(bitmaps)
 
 
@@ -133,7 +140,7 @@ def read_vector(
 ) -> DeletionVector:
     """The vector at that place of a Puffin file, as the manifest names it; the footer is not read."""
     if offset < 0 or not 0 <= length <= _MAX_BLOB:
-        raise CorruptFileError(location, f"a deletion vector cannot be {length} bytes long at offset {offset}")
+        raise errors.CorruptFileError(location, f"a deletion vector cannot be {length} bytes long at offset {offset}")
     blob = puffin.BlobMetadata(BLOB_TYPE, (POSITION_FIELD_ID,), _INHERITED, _INHERITED, offset, length)
     data = puffin.read_blob(read_range, blob, location, limit=_MAX_BLOB)
     return decode_vector(data, location, cardinality=cardinality, row_count=row_count)
@@ -170,7 +177,7 @@ def copy_deletion_vectors(
 
 def _encoded(path: str, vector: DeletionVector) -> bytes:
     if not vector:
-        raise InvalidValueError(f"the deletion vector of {path!r} deletes nothing; leave it out")
+        raise errors.InvalidValueError(f"the deletion vector of {path!r} deletes nothing; leave it out")
     return encode_vector(vector)
 
 
@@ -180,8 +187,8 @@ def _write(vectors: Iterable[tuple[str, int, bytes]], table_location: str | None
     stored: list[StoredVector] = []
     for path, cardinality, encoded in vectors:
         if not path:
-            raise InvalidValueError("a deletion vector names no data file")
-        named = path if table_location is None else relativize(table_location, path)
+            raise errors.InvalidValueError("a deletion vector names no data file")
+        named = path if table_location is None else md.relativize(table_location, path)
         properties = {REFERENCED_DATA_FILE: named, _CARDINALITY: str(cardinality)}
         blob = writer.add(
             puffin.Blob(BLOB_TYPE, (POSITION_FIELD_ID,), _INHERITED, _INHERITED, encoded, None, properties)

@@ -26,19 +26,7 @@ def check_equality_ids(schema: Schema, field_ids: Iterable[int]) -> tuple[int, .
     if not ids:
         raise InvalidSchemaError("an equality delete needs at least one column to compare rows by")
     for field_id in ids:
-        field = schema.fields_by_id.get(field_id)
-        if field is None:
-            raise InvalidSchemaError(f"equality field id {field_id} is not in the schema")
-        name = schema.names_by_id[field_id]
-        if not isinstance(field.field_type, types.PrimitiveType) or isinstance(
-            field.field_type, types.FloatType | types.DoubleType
-        ):
-            raise InvalidSchemaError(
-                f"equality field {name!r} is of type {field.field_type}; it must be primitive and neither float nor double"
-            )
-        for parent in schema.ancestors(field_id):
-            if isinstance(parent.field_type, types.ListType | types.MapType):
-                raise InvalidSchemaError(f"equality field {name!r} is inside the list or map {parent.name!r}")
+        schema.key_field(field_id, "equality")
     return ids
 
 

@@ -122,6 +122,10 @@ class FileWriter(ABC):
     def bytes_written(self) -> int:
         """About how large the file would be if it were closed now; for rolling to the next file at a target size."""
 
+    def settle(self) -> None:
+        """Make `bytes_written` a measured number, as far as that is possible now; rows that wait may be written for it."""
+        return
+
     @abstractmethod
     def write(self, batch: pa.RecordBatch | pa.Table) -> None:
         """Take in a record batch or table with the columns of the schema, matched by name."""

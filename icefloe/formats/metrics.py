@@ -8,8 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from icefloe import properties as props
-from icefloe.errors import InvalidPropertyError
+from icefloe import errors, properties as props
 from icefloe.partitioning import UNSORTED, SortOrder
 from icefloe.schema import DEFAULT_BOUND_WIDTH, Schema, reserved, types
 
@@ -51,7 +50,7 @@ def parse_mode(text: str, key: str) -> MetricsMode:
         return plain
     if (match := _TRUNCATE.fullmatch(lower)) and int(match[1]) > 0:
         return MetricsMode(True, True, int(match[1]))
-    raise InvalidPropertyError(f"property {key!r} is {text!r}; it must be none, counts, truncate(N) or full")
+    raise errors.InvalidPropertyError(f"property {key!r} is {text!r}; it must be none, counts, truncate(N) or full")
 
 
 def metrics_modes(

@@ -7,13 +7,11 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe import manifests as mf
+from icefloe import manifests as mf, parallel, partitioning as pt
 from icefloe.inspect.pruning import SourcedManifest, manifests_to_read
 from icefloe.inspect.readable_metrics import READABLE_METRICS, metrics_needed, readable_metrics
 from icefloe.inspect.request import MetadataRequest, retyped
 from icefloe.inspect.schemas import table_partition_type
-from icefloe.parallel import in_order
-from icefloe.partitioning import human_value
 from icefloe.schema import Schema, field_to_arrow, is_promotion, schema_to_arrow, type_to_arrow, types
 
 NEEDED = mf.ALWAYS | {"file_path", "file_size_in_bytes"}
@@ -44,7 +42,7 @@ def _entry_batches(
     rows = EntryRows(request, live_only)
     partition = table_partition_type(request.metadata)
     manifests = manifests_to_read(request, partition, is_needed, "" if live_only else f"{_DATA_FILE}.")
-    batches = in_order(rows, manifests, request.threads([manifest for _, manifest in manifests]))
+    batches = parallel.in_order(rows, manifests, request.threads([manifest for _, manifest in manifests]))
     try:
         for batch in batches:
             if batch.num_rows:
@@ -160,7 +158,7 @@ def _shown_values(
         return stored
     if isinstance(field.field_type, types.StringType):
         values = mf.to_internal(stored, written)
-        return pa.array([None if value is None else human_value(value, written) for value in values], target)
+        return pa.array([None if value is None else pt.human_value(value, written) for value in values], target)
     if is_promotion(written, field.field_type):
         return stored.cast(target)
     return _equal_numbers(stored, target)

@@ -6,25 +6,20 @@ from itertools import compress
 
 import pyarrow as pa
 
-from icefloe.errors import CorruptFileError, InvalidValueError
-from icefloe.expressions import might_match
+from icefloe import errors, expressions as ex, manifests as mf, metadata as md, parallel, planning
 from icefloe.inspect.entries import NEEDED
 from icefloe.inspect.pruning import KnownValues
 from icefloe.inspect.request import MetadataRequest, Row
-from icefloe.manifests import ManifestContent, ManifestFile, PartitionFieldSummary, Wanted, count_entries
-from icefloe.metadata import Snapshot
-from icefloe.parallel import in_order
 from icefloe.partitioning import transforms as tr
-from icefloe.planning import ManifestSource
 from icefloe.schema import IcebergType, decode, types
 
 _COUNTS = ("added_files_count", "existing_files_count", "deleted_files_count")
-_ONLY_STATUS = Wanted(NEEDED, False, frozenset(), ())
+_ONLY_STATUS = mf.Wanted(NEEDED, False, frozenset(), ())
 
 
 def manifest_batches(request: MetadataRequest) -> Generator[pa.RecordBatch, None, None]:
     """The manifests of each of the snapshots, again for each that has them; one batch for each snapshot."""
-    results = in_order(_SnapshotRows(request), _chosen(request), request.workers)
+    results = parallel.in_order(_SnapshotRows(request), _chosen(request), request.workers)
     try:
         for rows in results:
             yield from request.few(rows)
@@ -32,13 +27,15 @@ def manifest_batches(request: MetadataRequest) -> Generator[pa.RecordBatch, None
         results.close()
 
 
-def _chosen(request: MetadataRequest) -> tuple[Snapshot, ...]:
+def _chosen(request: MetadataRequest) -> tuple[md.Snapshot, ...]:
     """The snapshots whose id the filter does not rule out."""
     field_id = request.schema.find_id("reference_snapshot_id")
     if field_id is None or not request.is_filtered or not request.snapshots:
         return request.snapshots
     ids = pa.array([snapshot.snapshot_id for snapshot in request.snapshots], pa.int64())
-    return tuple(compress(request.snapshots, might_match(request.bound, KnownValues(len(ids), {field_id: (ids, ids)}))))
+    return tuple(
+        compress(request.snapshots, ex.might_match(request.bound, KnownValues(len(ids), {field_id: (ids, ids)})))
+    )
 
 
 class _SnapshotRows:
@@ -46,9 +43,9 @@ class _SnapshotRows:
 
     def __init__(self, request: MetadataRequest) -> None:
         self._request = request
-        self._known: dict[ManifestFile, Row] = {}
+        self._known: dict[mf.ManifestFile, Row] = {}
 
-    def __call__(self, snapshot: Snapshot) -> list[Row]:
+    def __call__(self, snapshot: md.Snapshot) -> list[Row]:
         source = self._request.source(snapshot)
         rows = []
         for manifest in source.manifests(snapshot):
@@ -60,8 +57,8 @@ class _SnapshotRows:
         return rows
 
 
-def _row(manifest: ManifestFile, source: ManifestSource, *, is_all: bool) -> Row:
-    is_data = manifest.content is ManifestContent.DATA
+def _row(manifest: mf.ManifestFile, source: planning.ManifestSource, *, is_all: bool) -> Row:
+    is_data = manifest.content is mf.ManifestContent.DATA
     summaries = _summaries(manifest, source, is_all)
     return {
         "content": int(manifest.content),
@@ -76,18 +73,18 @@ def _row(manifest: ManifestFile, source: ManifestSource, *, is_all: bool) -> Row
     }
 
 
-def _counts(manifest: ManifestFile, is_such: bool) -> list[tuple[str, int]]:
+def _counts(manifest: mf.ManifestFile, is_such: bool) -> list[tuple[str, int]]:
     return [(name, getattr(manifest, name) if is_such else 0) for name in _COUNTS]
 
 
-def _counted(manifest: ManifestFile, source: ManifestSource) -> ManifestFile:
+def _counted(manifest: mf.ManifestFile, source: planning.ManifestSource) -> mf.ManifestFile:
     """The manifest with its counts, which lists of old v1 tables lack."""
     if all(getattr(manifest, name) is not None for name in _COUNTS):
         return manifest
-    return replace(manifest, **count_entries(source.read(manifest, _ONLY_STATUS)))
+    return replace(manifest, **mf.count_entries(source.read(manifest, _ONLY_STATUS)))
 
 
-def _summaries(manifest: ManifestFile, source: ManifestSource, is_all: bool) -> list[Row] | None:
+def _summaries(manifest: mf.ManifestFile, source: planning.ManifestSource, is_all: bool) -> list[Row] | None:
     if manifest.partitions is None:
         return None
     spec, fields = source.spec(manifest), source.partition_type(manifest).fields
@@ -95,7 +92,7 @@ def _summaries(manifest: ManifestFile, source: ManifestSource, is_all: bool) -> 
         problem = (
             f"the list has {len(manifest.partitions)} partition summaries for it; its spec has {len(fields)} fields"
         )
-        raise CorruptFileError(manifest.manifest_path, problem)
+        raise errors.CorruptFileError(manifest.manifest_path, problem)
     written = source.replaced.types(spec, manifest)
     return [
         _summary(summary, part.transform, written.get(part.field_id, field.field_type), is_all)
@@ -103,7 +100,7 @@ def _summaries(manifest: ManifestFile, source: ManifestSource, is_all: bool) -> 
     ]
 
 
-def _summary(summary: PartitionFieldSummary, transform: tr.Transform, field_type: IcebergType, is_all: bool) -> Row:
+def _summary(summary: mf.PartitionFieldSummary, transform: tr.Transform, field_type: IcebergType, is_all: bool) -> Row:
     nan = summary.contains_nan
     if nan is None and is_all:
         # The column is required there. What is not known may be, and only these types have NaN at all.
@@ -121,5 +118,5 @@ def _text(bound: bytes | None, transform: tr.Transform, field_type: IcebergType)
         return None
     try:
         return transform.to_human(decode(bound, field_type), field_type)
-    except InvalidValueError:
+    except errors.InvalidValueError:
         return None

@@ -6,10 +6,8 @@ Spec: Partition Statistics File. The partition is a struct of the fields of all 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.errors import CorruptFileError
+from icefloe import errors, metadata as md, partitioning as pt
 from icefloe.formats.file_formats import reader_of
-from icefloe.metadata import PartitionStatisticsFile, Snapshot, TableMetadata
-from icefloe.partitioning import unified_partition_type
 from icefloe.schema import NestedField, Schema, StructType, schema_to_arrow, types
 from icefloe.storage import Storage
 from icefloe.versions import Feature, allows
@@ -55,13 +53,13 @@ COUNTS = (
 """The columns that are sums over files."""
 
 
-def statistics_partition_type(metadata: TableMetadata) -> StructType:
+def statistics_partition_type(metadata: md.TableMetadata) -> StructType:
     """The fields of all specs, those of dropped columns too; a field whose type nobody knows any more is left out."""
-    unified = unified_partition_type(metadata.partition_specs, metadata.schema(), *metadata.schemas_newest_first)
+    unified = pt.unified_partition_type(metadata.partition_specs, metadata.schema(), *metadata.schemas_newest_first)
     return StructType(*(field for field in unified.fields if not isinstance(field.field_type, types.UnknownType)))
 
 
-def partition_statistics_schema(metadata: TableMetadata, partition: StructType) -> Schema:
+def partition_statistics_schema(metadata: md.TableMetadata, partition: StructType) -> Schema:
     """The columns of a file, as tables of this version write it."""
     has_vectors = allows(metadata.format_version, Feature.DELETION_VECTORS)
     return Schema(
@@ -74,7 +72,7 @@ def partition_statistics_schema(metadata: TableMetadata, partition: StructType) 
 
 
 def read_partition_statistics(
-    metadata: TableMetadata, file: PartitionStatisticsFile, storage: Storage
+    metadata: md.TableMetadata, file: md.PartitionStatisticsFile, storage: Storage
 ) -> tuple[pa.Table, Schema]:
     """The rows of a file of any version in today's partition type, counts without nulls; and the file's own schema."""
     location = metadata.resolve(file.statistics_path)
@@ -89,7 +87,7 @@ def read_partition_statistics(
     return table, reader.file_schema
 
 
-def partition_statistics_table(metadata: TableMetadata, snapshot: Snapshot | None, storage: Storage) -> pa.Table:
+def partition_statistics_table(metadata: md.TableMetadata, snapshot: md.Snapshot | None, storage: Storage) -> pa.Table:
     """The rows of the file of a snapshot; none if it has no file."""
     for file in metadata.partition_statistics:
         if snapshot is not None and file.snapshot_id == snapshot.snapshot_id:
@@ -112,5 +110,5 @@ def readable_schema(partition: StructType) -> Schema:
 def _format_of(location: str) -> str:
     _, dot, extension = location.rpartition(".")
     if not dot or extension.lower() not in ("parquet", "avro", "orc"):
-        raise CorruptFileError(location, "its name does not say the format of a partition statistics file")
+        raise errors.CorruptFileError(location, "its name does not say the format of a partition statistics file")
     return extension

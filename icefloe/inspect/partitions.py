@@ -4,31 +4,108 @@ Two files are in one partition if their tuples are equal in the partition type o
 many of its fields: Java tells a missing field from a null one in no other way.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from icefloe import manifests as mf, metadata as md, parallel, planning
 from icefloe.inspect.entries import NEEDED, partition_column
-from icefloe.inspect.partition_totals import NEVER, PartitionTotals, join_totals, merge_totals, partition_rows
 from icefloe.inspect.pruning import SourcedManifest, manifests_to_read
 from icefloe.inspect.request import MetadataRequest
 from icefloe.inspect.schemas import table_partition_type
-from icefloe.manifests import FileContent, Wanted
-from icefloe.metadata import TableMetadata
-from icefloe.parallel import in_order
-from icefloe.planning import Numbers
-from icefloe.schema import StructType, schema_to_arrow
+from icefloe.schema import NestedField, StructType, schema_to_arrow, types
+
+NEVER = -1
+"""The time of a commit that nobody knows any more."""
+
+_SCOPE_ID = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartitionTotals:
+    """Sums for some partitions, or for files, which are partitions of their own until they are merged."""
+
+    rows: mf.ManifestColumns
+    """A partition each, and the scope within which equal tuples are one partition."""
+    sums: Mapping[str, planning.Numbers]
+    updated_at: planning.Numbers
+    updated_by: planning.Numbers
+    spec_ids: planning.Numbers
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def filter(self, mask: npt.NDArray[np.bool_]) -> "PartitionTotals":
+        """Those for which the mask is true."""
+        return PartitionTotals(
+            self.rows.filter(mask),
+            {name: amounts[mask] for name, amounts in self.sums.items()},
+            self.updated_at[mask],
+            self.updated_by[mask],
+            self.spec_ids[mask],
+        )
+
+
+def partition_rows(partition: pa.StructArray | None, struct: StructType, scope: planning.Numbers) -> mf.ManifestColumns:
+    """Partition tuples of a type of fields of several specs as rows; None if it has no fields."""
+    columns = {
+        field.field_id: column.storage if isinstance(column, pa.ExtensionArray) else column
+        for field, column in zip(struct.fields, [] if partition is None else partition.flatten(), strict=True)
+        if not isinstance(field.field_type, types.UnknownType)
+    }
+    columns[_SCOPE_ID] = pa.array(scope.astype(np.int32))
+    both = StructType(*struct.fields, NestedField(_SCOPE_ID, "scope", types.IntegerType()))
+    return mf.ManifestColumns(len(scope), {}, both, columns, mf.MetricColumns(len(scope)))
+
+
+def join_totals(parts: Sequence[PartitionTotals]) -> PartitionTotals:
+    """The rows of several parts, at least one, one after the other."""
+    first = parts[0]
+    partition = {key: pa.concat_arrays([part.rows.partition[key] for part in parts]) for key in first.rows.partition}
+    length = sum(len(part.rows) for part in parts)
+    return PartitionTotals(
+        mf.ManifestColumns(length, {}, first.rows.partition_type, partition, mf.MetricColumns(length)),
+        {name: np.concatenate([part.sums[name] for part in parts]) for name in first.sums},
+        np.concatenate([part.updated_at for part in parts]),
+        np.concatenate([part.updated_by for part in parts]),
+        np.concatenate([part.spec_ids for part in parts]),
+    )
+
+
+def merge_totals(totals: PartitionTotals) -> PartitionTotals:
+    """The same with one row for each partition; what the latest commit says of it counts, and of several, the first."""
+    of, first = planning.number_partitions(totals.rows)
+    rows = np.arange(len(of))
+    order = np.argsort(first)
+    number = np.empty(len(first), np.int64)
+    number[order] = np.arange(len(first))
+    of, first = number[of], first[order]
+    newest = np.full(len(first), NEVER, np.int64)
+    np.maximum.at(newest, of, totals.updated_at)
+    latest = np.full(len(first), len(of), np.int64)
+    is_newest = totals.updated_at == newest[of]
+    np.minimum.at(latest, of[is_newest], rows[is_newest])
+    sums = {}
+    for name, amounts in totals.sums.items():
+        sums[name] = np.zeros(len(first), np.int64)
+        np.add.at(sums[name], of, amounts)
+    return PartitionTotals(
+        totals.rows.take(pa.array(first)), sums, newest, totals.updated_by[latest], totals.spec_ids[latest]
+    )
+
 
 _SUMS = (
-    ("record_count", FileContent.DATA, "record_count"),
-    ("file_count", FileContent.DATA, None),
-    ("total_data_file_size_in_bytes", FileContent.DATA, "file_size_in_bytes"),
-    ("position_delete_record_count", FileContent.POSITION_DELETES, "record_count"),
-    ("position_delete_file_count", FileContent.POSITION_DELETES, None),
-    ("equality_delete_record_count", FileContent.EQUALITY_DELETES, "record_count"),
-    ("equality_delete_file_count", FileContent.EQUALITY_DELETES, None),
+    ("record_count", mf.FileContent.DATA, "record_count"),
+    ("file_count", mf.FileContent.DATA, None),
+    ("total_data_file_size_in_bytes", mf.FileContent.DATA, "file_size_in_bytes"),
+    ("position_delete_record_count", mf.FileContent.POSITION_DELETES, "record_count"),
+    ("position_delete_file_count", mf.FileContent.POSITION_DELETES, None),
+    ("equality_delete_record_count", mf.FileContent.EQUALITY_DELETES, "record_count"),
+    ("equality_delete_file_count", mf.FileContent.EQUALITY_DELETES, None),
 )
 """Each column that is a sum, the files that count, and what is summed of them; None counts them."""
 
@@ -37,7 +114,7 @@ def partition_batches(request: MetadataRequest) -> Iterator[pa.RecordBatch]:
     """One batch of all partitions, in the order in which manifests first name them."""
     struct = table_partition_type(request.metadata)
     manifests = manifests_to_read(request, struct, attrgetter("has_live_files"))
-    parts = list(in_order(_ManifestTotals(request.metadata, struct), manifests, request.workers))
+    parts = list(parallel.in_order(_ManifestTotals(request.metadata, struct), manifests, request.workers))
     if parts:
         yield from request.narrowed([_batch(merge_totals(join_totals(parts)), request, struct)])
 
@@ -45,11 +122,11 @@ def partition_batches(request: MetadataRequest) -> Iterator[pa.RecordBatch]:
 class _ManifestTotals:
     """The totals of one manifest; runs in threads."""
 
-    def __init__(self, metadata: TableMetadata, struct: StructType) -> None:
+    def __init__(self, metadata: md.TableMetadata, struct: StructType) -> None:
         self._struct = struct
         self._field_ids = {field.field_id for field in struct.fields}
         self._commit_times = {snapshot.snapshot_id: snapshot.timestamp_ms for snapshot in metadata.snapshots}
-        self._wanted = Wanted(NEEDED, bool(struct.fields), frozenset(), ())
+        self._wanted = mf.Wanted(NEEDED, bool(struct.fields), frozenset(), ())
 
     def __call__(self, sourced: SourcedManifest) -> PartitionTotals:
         source, manifest = sourced
@@ -73,7 +150,7 @@ class _ManifestTotals:
 def _batch(totals: PartitionTotals, request: MetadataRequest, struct: StructType) -> pa.RecordBatch:
     schema = schema_to_arrow(request.schema, ids=False)
     unknown = totals.updated_at == NEVER
-    values: dict[str, pa.Array | Numbers] = {
+    values: dict[str, pa.Array | planning.Numbers] = {
         **totals.sums,
         "spec_id": totals.spec_ids,
         "last_updated_at": pa.array(totals.updated_at * 1000, mask=unknown),

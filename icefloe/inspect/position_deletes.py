@@ -8,16 +8,13 @@ from itertools import chain
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe import manifests as mf
-from icefloe.errors import CorruptFileError, StateError, StorageError
-from icefloe.expressions import might_match
+from icefloe import errors, expressions as ex, manifests as mf, parallel
 from icefloe.formats.deletion_vector_codec import read_vector
 from icefloe.formats.file_formats import reader_of
 from icefloe.inspect.entries import partition_column, repeated
 from icefloe.inspect.pruning import KnownValues, SourcedManifest, manifests_to_read, partition_field_ids
 from icefloe.inspect.request import MetadataRequest
 from icefloe.inspect.schemas import table_partition_type
-from icefloe.parallel import in_order
 from icefloe.schema import Schema, StructType, reserved, schema_to_arrow, types
 from icefloe.versions import Feature, allows
 
@@ -43,8 +40,8 @@ def position_delete_batches(request: MetadataRequest) -> Generator[pa.RecordBatc
     manifests = manifests_to_read(
         request, rows.partition, lambda manifest: manifest.content is mf.ManifestContent.DELETES
     )
-    files = list(chain.from_iterable(in_order(rows.files, manifests, request.workers)))
-    parts = in_order(rows.ahead, files, request.workers)
+    files = list(chain.from_iterable(parallel.in_order(rows.files, manifests, request.workers)))
+    parts = parallel.in_order(rows.ahead, files, request.workers)
     try:
         for part in parts:
             yield from request.narrowed(part)
@@ -83,7 +80,7 @@ class DeleteRows:
         is_position = pc.equal(columns.column("content"), int(mf.FileContent.POSITION_DELETES))
         columns = columns.filter(pc.and_(columns.is_live, is_position))
         if self.request.is_filtered:
-            columns = columns.filter(might_match(self.request.bound, self._known(columns)))
+            columns = columns.filter(ex.might_match(self.request.bound, self._known(columns)))
         return [
             _DeleteFile(file, columns.slice(row, 1), source.snapshot_id) for row, file in enumerate(columns.files())
         ]
@@ -124,7 +121,7 @@ class DeleteRows:
     def _batches(self, deletes: _DeleteFile) -> Iterator[pa.RecordBatch]:
         try:
             yield from map(partial(self._batch, deletes), self._rows(deletes.file))
-        except (CorruptFileError, StorageError) as error:
+        except (errors.CorruptFileError, errors.StorageError) as error:
             raise mf.error_of_snapshot(error, deletes.snapshot_id) from error
 
     def _rows(self, file: mf.DataFile) -> Iterator[pa.RecordBatch]:
@@ -133,7 +130,9 @@ class DeleteRows:
             yield from self._vector(file)
             return
         if file.key_metadata is not None:
-            raise StateError(f"{file.file_path} is encrypted; encrypted data and delete files cannot be read yet")
+            raise errors.StateError(
+                f"{file.file_path} is encrypted; encrypted data and delete files cannot be read yet"
+            )
         names = ("row",) if "row" in self._names else ()
         fields = [self.request.schema.find_field(name) for name in ("file_path", "pos", *names)]
         with self.request.storage.open_input(file.file_path, size=file.file_size_in_bytes) as source:
@@ -141,13 +140,13 @@ class DeleteRows:
             for batch in reader.batches(batch_rows=_BATCH_ROWS):
                 for name in ("file_path", "pos"):
                     if batch.column(name).null_count:
-                        raise CorruptFileError(file.file_path, f"some of its rows have no {name}")
+                        raise errors.CorruptFileError(file.file_path, f"some of its rows have no {name}")
                 yield batch
 
     def _vector(self, file: mf.DataFile) -> Iterator[pa.RecordBatch]:
         about, offset, size = file.referenced_data_file, file.content_offset, file.content_size_in_bytes
         if about is None or offset is None or size is None:
-            raise CorruptFileError(
+            raise errors.CorruptFileError(
                 file.file_path, "its manifest does not say where in it the deletion vector is, and what it is about"
             )
         read = partial(self.request.storage.read_range, file.file_path)

@@ -11,12 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.expressions import Mask, inclusive_projection, might_match, partitions_might_match
+from icefloe import expressions as ex, manifests as mf, parallel, partitioning as pt, planning
 from icefloe.inspect.request import MetadataRequest
-from icefloe.manifests import FileContent, ManifestContent, ManifestFile, SummaryColumns
-from icefloe.parallel import in_order
-from icefloe.partitioning import PartitionField, PartitionSpec, transforms as tr
-from icefloe.planning import ManifestSource, ReplacedColumns
+from icefloe.partitioning import transforms as tr
 from icefloe.schema import IcebergType, Schema, StructType
 from icefloe.storage import identity
 
@@ -60,14 +57,14 @@ class KnownValues:
         return field_id in self.bounds and self.bounds[field_id][0] is self.bounds[field_id][1]
 
 
-SourcedManifest = tuple[ManifestSource, ManifestFile]
+SourcedManifest = tuple[planning.ManifestSource, mf.ManifestFile]
 """A manifest, and where it comes from."""
 
 
 def manifests_to_read(
     request: MetadataRequest,
     partition: StructType,
-    is_needed: Callable[[ManifestFile], bool],
+    is_needed: Callable[[mf.ManifestFile], bool],
     struct: str = "",
 ) -> list[SourcedManifest]:
     """The manifests of the snapshots, in order and each once, that are needed and may hold a row that matches.
@@ -84,10 +81,10 @@ def _manifests_of(request: MetadataRequest) -> Iterator[SourcedManifest]:
     seen: set[str] = set()
     sources = [request.source(snapshot) for snapshot in request.snapshots]
 
-    def read(index: int) -> Sequence[ManifestFile]:
+    def read(index: int) -> Sequence[mf.ManifestFile]:
         return sources[index].manifests(request.snapshots[index])
 
-    for source, manifests in zip(sources, in_order(read, range(len(sources)), request.workers), strict=True):
+    for source, manifests in zip(sources, parallel.in_order(read, range(len(sources)), request.workers), strict=True):
         for manifest in manifests:
             if (name := identity(manifest.manifest_path)) not in seen:
                 seen.add(name)
@@ -95,12 +92,12 @@ def _manifests_of(request: MetadataRequest) -> Iterator[SourcedManifest]:
 
 
 def _might_match(
-    request: MetadataRequest, manifests: Sequence[ManifestFile], partition: StructType, struct: str
-) -> Mask:
-    mask = might_match(request.bound, _listed(request.schema, manifests, struct))
+    request: MetadataRequest, manifests: Sequence[mf.ManifestFile], partition: StructType, struct: str
+) -> ex.Mask:
+    mask = ex.might_match(request.bound, _listed(request.schema, manifests, struct))
     ids = partition_field_ids(request.schema, partition, f"{struct}partition")
-    replaced = ReplacedColumns(request.metadata, request.metadata.schema())
-    by_spec: dict[tuple[PartitionSpec, frozenset[int]], list[int]] = {}
+    replaced = planning.ReplacedColumns(request.metadata, request.metadata.schema())
+    by_spec: dict[tuple[pt.PartitionSpec, frozenset[int]], list[int]] = {}
     for index, manifest in enumerate(manifests):
         # One without a spec is kept: reading it says what is wrong.
         if spec := request.metadata.specs_by_id.get(manifest.partition_spec_id):
@@ -121,9 +118,9 @@ def partition_field_ids(schema: Schema, partition: StructType, name: str) -> dic
     return {field.field_id: column.field_id for field, column in zip(partition.fields, struct.fields, strict=True)}
 
 
-def _listed(schema: Schema, manifests: Sequence[ManifestFile], struct: str) -> KnownValues:
-    is_data = pa.array([manifest.content is ManifestContent.DATA for manifest in manifests], pa.bool_())
-    data, positions, equality = (pa.scalar(int(content), pa.int32()) for content in FileContent)
+def _listed(schema: Schema, manifests: Sequence[mf.ManifestFile], struct: str) -> KnownValues:
+    is_data = pa.array([manifest.content is mf.ManifestContent.DATA for manifest in manifests], pa.bool_())
+    data, positions, equality = (pa.scalar(int(content), pa.int32()) for content in mf.FileContent)
     content = pc.if_else(is_data, data, positions), pc.if_else(is_data, data, equality)
     spec_ids = pa.array([manifest.partition_spec_id for manifest in manifests], pa.int32())
     known = {f"{struct}content": content, f"{struct}spec_id": (spec_ids, spec_ids)}
@@ -132,14 +129,14 @@ def _listed(schema: Schema, manifests: Sequence[ManifestFile], struct: str) -> K
 
 
 def _by_summaries(
-    request: MetadataRequest, spec: PartitionSpec, ids: Mapping[int, int], manifests: Sequence[ManifestFile]
-) -> Mask:
+    request: MetadataRequest, spec: pt.PartitionSpec, ids: Mapping[int, int], manifests: Sequence[mf.ManifestFile]
+) -> ex.Mask:
     # The partition column seen as a spec of its own: each field of the tuple is what it is.
     fields = [
-        PartitionField(ids[field.field_id], field.field_id, tr.IdentityTransform(), field.name)
+        pt.PartitionField(ids[field.field_id], field.field_id, tr.IdentityTransform(), field.name)
         if field.field_id in ids
-        else PartitionField(-1 - index, field.field_id, tr.VoidTransform(), field.name)
+        else pt.PartitionField(-1 - index, field.field_id, tr.VoidTransform(), field.name)
         for index, field in enumerate(spec.fields)
     ]
-    projected = inclusive_projection(request.bound, PartitionSpec(*fields, spec_id=spec.spec_id), request.schema)
-    return partitions_might_match(projected, SummaryColumns(manifests))
+    projected = ex.inclusive_projection(request.bound, pt.PartitionSpec(*fields, spec_id=spec.spec_id), request.schema)
+    return ex.partitions_might_match(projected, mf.SummaryColumns(manifests))

@@ -7,19 +7,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.errors import InvalidValueError
-from icefloe.manifests import Metric, MetricColumns, list_offsets
+from icefloe import errors, manifests as mf
 from icefloe.schema import Schema, decode_array, decode_bounds, types
 
 READABLE_METRICS = "readable_metrics"
 
 METRIC_NAMES = {
-    "column_size": Metric.COLUMN_SIZES,
-    "value_count": Metric.VALUE_COUNTS,
-    "null_value_count": Metric.NULL_VALUE_COUNTS,
-    "nan_value_count": Metric.NAN_VALUE_COUNTS,
-    "lower_bound": Metric.LOWER_BOUNDS,
-    "upper_bound": Metric.UPPER_BOUNDS,
+    "column_size": mf.Metric.COLUMN_SIZES,
+    "value_count": mf.Metric.VALUE_COUNTS,
+    "null_value_count": mf.Metric.NULL_VALUE_COUNTS,
+    "nan_value_count": mf.Metric.NAN_VALUE_COUNTS,
+    "lower_bound": mf.Metric.LOWER_BOUNDS,
+    "upper_bound": mf.Metric.UPPER_BOUNDS,
 }
 """What is said of each column, in order."""
 
@@ -41,7 +40,7 @@ def readable_metrics_field(schema: Schema, next_id: Callable[[], int]) -> types.
     return types.NestedField(next_id(), READABLE_METRICS, types.StructType(*columns))
 
 
-def metrics_needed(struct: types.StructType, schema: Schema) -> tuple[frozenset[Metric], frozenset[int]]:
+def metrics_needed(struct: types.StructType, schema: Schema) -> tuple[frozenset[mf.Metric], frozenset[int]]:
     """Which metrics of which columns a selection from `readable_metrics` needs."""
     ids = {schema.ids_by_name[column.name] for column in struct.fields}
     names = {member.name for column in struct.fields for member in _members(column)}
@@ -54,12 +53,12 @@ def _members(column: types.NestedField) -> tuple[types.NestedField, ...]:
 
 
 def readable_metrics(
-    metrics: MetricColumns, struct: types.StructType, target: pa.StructType, schema: Schema
+    metrics: mf.MetricColumns, struct: types.StructType, target: pa.StructType, schema: Schema
 ) -> pa.StructArray:
     """The column for all files at once; `struct` may be a part of its type, `target` is that in Arrow."""
     if not struct.fields:
         return pa.array([{}] * metrics.length, pa.struct([]))
-    spread: dict[Metric, dict[int, pa.Array]] = {}
+    spread: dict[mf.Metric, dict[int, pa.Array]] = {}
     structs = []
     for column, arrow_field in zip(struct.fields, target, strict=True):
         field = schema.fields_by_id[schema.ids_by_name[column.name]]
@@ -85,7 +84,7 @@ def bound_column(values: pa.Array, field_type: types.IcebergType, target: pa.Dat
     """
     try:
         return _decoded(values, field_type, target)
-    except InvalidValueError:
+    except errors.InvalidValueError:
         if len(values) == 1:
             return pa.nulls(1, target)
         return pa.concat_arrays([bound_column(values.slice(row, 1), field_type, target) for row in range(len(values))])
@@ -120,7 +119,7 @@ def _wkb_header(number: int) -> pa.Scalar:
     return pa.scalar(b"\x01" + number.to_bytes(4, "little"), pa.binary())
 
 
-def _spread(metrics: MetricColumns, metric: Metric) -> dict[int, pa.Array]:
+def _spread(metrics: mf.MetricColumns, metric: mf.Metric) -> dict[int, pa.Array]:
     """A column for each field that some file has the metric of."""
     columns = {field_id: column for (own, field_id), column in metrics.spread.items() if own is metric}
     if metric in metrics.maps:
@@ -133,7 +132,7 @@ def _columns_of_map(maps: pa.MapArray) -> Iterator[tuple[int, pa.Array]]:
     """The values of each key, one for each map; all keys are looked at once, however many there are."""
     if not len(maps):
         return
-    offsets = list_offsets(maps)
+    offsets = mf.list_offsets(maps)
     first, last = int(offsets[0]), int(offsets[-1])
     keys = maps.keys.slice(first, last - first).to_numpy(zero_copy_only=False)
     items = maps.items.slice(first, last - first)

@@ -7,10 +7,8 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe import manifests as mf, metadata as md, planning
 from icefloe.expressions import AlwaysTrue, Expression, bound_references, mask
-from icefloe.manifests import ManifestFile
-from icefloe.metadata import Snapshot, TableMetadata
-from icefloe.planning import ManifestSource
 from icefloe.schema import NestedField, Schema, StructType, schema_to_arrow, select_ids
 from icefloe.storage import Storage
 
@@ -26,10 +24,10 @@ class MetadataRequest:
     """What is asked of a metadata table with the columns `schema`: those of `projection`, of rows that match `bound`."""
 
     name: str
-    metadata: TableMetadata
+    metadata: md.TableMetadata
     metadata_location: str | None
     storage: Storage
-    snapshots: tuple[Snapshot, ...]
+    snapshots: tuple[md.Snapshot, ...]
     schema: Schema
     projection: Schema
     bound: Expression
@@ -52,16 +50,16 @@ class MetadataRequest:
         """The columns that are given."""
         return schema_to_arrow(self.projection, ids=False)
 
-    def threads(self, manifests: Sequence[ManifestFile]) -> int:
+    def threads(self, manifests: Sequence[mf.ManifestFile]) -> int:
         """How many read manifests at a time: each has one in hand, and one more waits."""
         if self.read_ahead_bytes is None or not manifests:
             return self.workers
         largest = max(manifest.manifest_length for manifest in manifests) * _MEMORY_PER_BYTE
         return max(1, min(self.workers, self.read_ahead_bytes // (2 * max(1, largest))))
 
-    def source(self, snapshot: Snapshot) -> ManifestSource:
+    def source(self, snapshot: md.Snapshot) -> planning.ManifestSource:
         """Where the manifests of a snapshot come from; they are read once, so nothing is kept of them."""
-        return ManifestSource(self.metadata, self.storage, snapshot.snapshot_id, self.metadata.schema())
+        return planning.ManifestSource(self.metadata, self.storage, snapshot.snapshot_id, self.metadata.schema())
 
     def matching(self, rows: pa.RecordBatch) -> pa.Array:
         """For each row of a batch that has the columns of the filter, whether it matches."""

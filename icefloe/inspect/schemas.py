@@ -3,11 +3,8 @@
 from collections.abc import Callable, Iterator
 from itertools import count
 
-from icefloe.errors import InvalidInputError
+from icefloe import errors, manifests as mf, metadata as md, partitioning as pt
 from icefloe.inspect.readable_metrics import readable_metrics_field
-from icefloe.manifests import DATA_FILE_ID, ENTRY_COLUMNS, PARTITION_ID, Metric, column_field, metric_field
-from icefloe.metadata import TableMetadata
-from icefloe.partitioning import PartitionSpec, unified_partition_type
 from icefloe.schema import Schema, reserved, types
 from icefloe.versions import Feature, allows
 
@@ -85,45 +82,45 @@ ALL_MANIFESTS = Schema(
 )
 
 
-def table_partition_type(metadata: TableMetadata) -> types.StructType:
+def table_partition_type(metadata: md.TableMetadata) -> types.StructType:
     """The fields of all specs, as far as the current schema has their columns, ordered by id, with their newest names."""
     schema = metadata.schema()
     specs = [
-        PartitionSpec(
+        pt.PartitionSpec(
             *(field for field in spec.fields if schema.fields_by_id.keys() >= {*field.source_ids}),
             spec_id=spec.spec_id,
         )
         for spec in metadata.partition_specs
     ]
-    return unified_partition_type(specs, schema)
+    return pt.unified_partition_type(specs, schema)
 
 
-def _with_metrics(fields: Iterator[types.NestedField], metadata: TableMetadata) -> Schema:
+def _with_metrics(fields: Iterator[types.NestedField], metadata: md.TableMetadata) -> Schema:
     own = Schema(*fields)
     return Schema(*own.fields, readable_metrics_field(metadata.schema(), count(own.highest_field_id + 1).__next__))
 
 
 def _file_fields(partition: types.StructType) -> Iterator[types.NestedField]:
     """Empty structs are not supported everywhere, so tables without partitions lack the column."""
-    yield column_field("content")
-    yield column_field("file_path", required=True)
-    yield column_field("file_format", required=True)
+    yield mf.column_field("content")
+    yield mf.column_field("file_path", required=True)
+    yield mf.column_field("file_format", required=True)
     yield types.NestedField(141, "spec_id", _INT)
     if partition.fields:
-        yield _required(PARTITION_ID, "partition", partition)
-    yield column_field("record_count", required=True)
-    yield column_field("file_size_in_bytes", required=True)
-    yield from map(metric_field, Metric)
+        yield _required(mf.PARTITION_ID, "partition", partition)
+    yield mf.column_field("record_count", required=True)
+    yield mf.column_field("file_size_in_bytes", required=True)
+    yield from map(mf.metric_field, mf.Metric)
     for name in ("key_metadata", "split_offsets", "equality_ids", "sort_order_id"):
-        yield column_field(name)
+        yield mf.column_field(name)
     for name in ("first_row_id", "referenced_data_file", "content_offset", "content_size_in_bytes"):
-        yield column_field(name)
+        yield mf.column_field(name)
 
 
 def _entry_fields(partition: types.StructType) -> Iterator[types.NestedField]:
-    for name in ENTRY_COLUMNS:
-        yield column_field(name, required=name == "status")
-    yield _required(DATA_FILE_ID, "data_file", types.StructType(*_file_fields(partition)))
+    for name in mf.ENTRY_COLUMNS:
+        yield mf.column_field(name, required=name == "status")
+    yield _required(mf.DATA_FILE_ID, "data_file", types.StructType(*_file_fields(partition)))
 
 
 def _partition_fields(partition: types.StructType) -> Iterator[types.NestedField]:
@@ -141,7 +138,7 @@ def _partition_fields(partition: types.StructType) -> Iterator[types.NestedField
     yield types.NestedField(10, "last_updated_snapshot_id", _LONG)
 
 
-def _position_delete_fields(partition: types.StructType, metadata: TableMetadata) -> Iterator[types.NestedField]:
+def _position_delete_fields(partition: types.StructType, metadata: md.TableMetadata) -> Iterator[types.NestedField]:
     yield _required(reserved.DELETE_FILE_PATH.field_id, reserved.DELETE_FILE_PATH.name, _TEXT)
     yield _required(reserved.DELETE_FILE_POS.field_id, reserved.DELETE_FILE_POS.name, _LONG)
     row = reserved.deleted_row_column(metadata.schema().as_struct)
@@ -159,15 +156,15 @@ def _position_delete_fields(partition: types.StructType, metadata: TableMetadata
         yield types.NestedField(_CONTENT_SIZE_ID, "content_size_in_bytes", _LONG)
 
 
-def _files(metadata: TableMetadata) -> Schema:
+def _files(metadata: md.TableMetadata) -> Schema:
     return _with_metrics(_file_fields(table_partition_type(metadata)), metadata)
 
 
-def _entries(metadata: TableMetadata) -> Schema:
+def _entries(metadata: md.TableMetadata) -> Schema:
     return _with_metrics(_entry_fields(table_partition_type(metadata)), metadata)
 
 
-_SCHEMAS: dict[str, Callable[[TableMetadata], Schema]] = {
+_SCHEMAS: dict[str, Callable[[md.TableMetadata], Schema]] = {
     "entries": _entries,
     "files": _files,
     "data_files": _files,
@@ -189,8 +186,8 @@ TABLE_NAMES = tuple(_SCHEMAS)
 """Every metadata table."""
 
 
-def metadata_table_schema(name: str, metadata: TableMetadata) -> Schema:
+def metadata_table_schema(name: str, metadata: md.TableMetadata) -> Schema:
     """The columns of a metadata table, which may depend on the specs and the current schema of the table."""
     if name not in _SCHEMAS:
-        raise InvalidInputError(f"there is no metadata table {name!r}; there are: {', '.join(TABLE_NAMES)}")
+        raise errors.InvalidInputError(f"there is no metadata table {name!r}; there are: {', '.join(TABLE_NAMES)}")
     return _SCHEMAS[name](metadata)

@@ -8,8 +8,7 @@ from typing import TypedDict, Unpack
 
 import pyarrow as pa
 
-from icefloe.errors import InvalidInputError
-from icefloe.expressions import Expression, bind
+from icefloe import errors, expressions as ex, metadata as md, planning
 from icefloe.inspect.entries import entry_batches, file_batches
 from icefloe.inspect.manifests import manifest_batches
 from icefloe.inspect.partition_statistics import partition_statistics_table
@@ -19,8 +18,6 @@ from icefloe.inspect.request import MetadataRequest
 from icefloe.inspect.schemas import TABLE_NAMES, metadata_table_schema
 from icefloe.inspect.snapshots import snapshot_batches
 from icefloe.inspect.statistics import statistics_table
-from icefloe.metadata import Snapshot, TableMetadata
-from icefloe.planning import ALL_COLUMNS, check_names, choose_snapshot, parsed_filter, scan_options
 from icefloe.schema import Schema, select
 from icefloe.storage import Storage
 
@@ -49,7 +46,7 @@ _BATCHES: dict[str, Callable[[MetadataRequest], Iterator[pa.RecordBatch]]] = {
 class Narrowing(TypedDict, total=False):
     """Which rows and columns of a metadata table are wanted."""
 
-    row_filter: str | Expression | None
+    row_filter: str | ex.Expression | None
     selected_fields: Sequence[str]
     case_sensitive: bool
     options: Mapping[str, str]
@@ -67,12 +64,12 @@ class MetadataScan:
     """A metadata table by name: rows that match a filter on its own columns, columns by name, at one snapshot."""
 
     name: str
-    metadata: TableMetadata
+    metadata: md.TableMetadata
     storage: Storage
     metadata_location: str | None = None
     snapshot_id: int | None = None
-    row_filter: str | Expression | None = None
-    selected_fields: Sequence[str] = ALL_COLUMNS
+    row_filter: str | ex.Expression | None = None
+    selected_fields: Sequence[str] = planning.ALL_COLUMNS
     case_sensitive: bool = True
     options: Mapping[str, str] = field(default_factory=dict, hash=False)
     ref: str | None = None
@@ -80,12 +77,14 @@ class MetadataScan:
 
     def __post_init__(self) -> None:
         if self.name not in TABLE_NAMES:
-            raise InvalidInputError(f"there is no metadata table {self.name!r}; there are: {', '.join(TABLE_NAMES)}")
-        check_names(self.selected_fields, self.name)
+            raise errors.InvalidInputError(
+                f"there is no metadata table {self.name!r}; there are: {', '.join(TABLE_NAMES)}"
+            )
+        planning.check_names(self.selected_fields, self.name)
         travels = (self.snapshot_id, self.ref, self.as_of) != (None, None, None)
         if travels and self.name not in OF_ONE_SNAPSHOT:
             known = ", ".join(name for name in TABLE_NAMES if name in OF_ONE_SNAPSHOT)
-            raise InvalidInputError(
+            raise errors.InvalidInputError(
                 f"{self.name} is not of one snapshot, so none can be chosen; tables of one are {known}"
             )
 
@@ -117,15 +116,15 @@ class MetadataScan:
             self._snapshots(),
             self.schema,
             self.projection(),
-            bind(parsed_filter(self.row_filter), self.schema, self.case_sensitive),
-            scan_options(self.options, self.metadata.properties).workers,
+            ex.bind(planning.parsed_filter(self.row_filter), self.schema, self.case_sensitive),
+            planning.scan_options(self.options, self.metadata.properties).workers,
             read_ahead_bytes,
         )
 
-    def _snapshots(self) -> tuple[Snapshot, ...]:
+    def _snapshots(self) -> tuple[md.Snapshot, ...]:
         if self.name not in OF_ONE_SNAPSHOT:
             return self.metadata.snapshots
-        snapshot = choose_snapshot(self.metadata, self.snapshot_id, self.ref, self.as_of)
+        snapshot = planning.choose_snapshot(self.metadata, self.snapshot_id, self.ref, self.as_of)
         return () if snapshot is None else (snapshot,)
 
 
@@ -136,7 +135,7 @@ class Inspect:
     take its id, a `ref`, or `as_of`; without one they are of the current snapshot, and empty if there is none.
     """
 
-    def __init__(self, metadata: TableMetadata, storage: Storage, metadata_location: str | None = None) -> None:
+    def __init__(self, metadata: md.TableMetadata, storage: Storage, metadata_location: str | None = None) -> None:
         self._metadata = metadata
         self._storage = storage
         self._location = metadata_location
@@ -168,10 +167,10 @@ class Inspect:
     def partitions(
         self,
         snapshot_id: int | None = None,
-        row_filter: str | Expression | None = None,
+        row_filter: str | ex.Expression | None = None,
         case_sensitive: bool = True,
         *,
-        selected_fields: Sequence[str] = ALL_COLUMNS,
+        selected_fields: Sequence[str] = planning.ALL_COLUMNS,
         options: Mapping[str, str] | None = None,
         ref: str | None = None,
         as_of: int | dt.datetime | None = None,
@@ -196,7 +195,7 @@ class Inspect:
         self, snapshot_id: int | None = None, *, ref: str | None = None, as_of: int | dt.datetime | None = None
     ) -> pa.Table:
         """The rows of the partition statistics file of a snapshot; none if it has no such file."""
-        snapshot = choose_snapshot(self._metadata, snapshot_id, ref, as_of)
+        snapshot = planning.choose_snapshot(self._metadata, snapshot_id, ref, as_of)
         return partition_statistics_table(self._metadata, snapshot, self._storage)
 
     def position_deletes(self, snapshot_id: int | None = None, **what: Unpack[Travel]) -> pa.Table:

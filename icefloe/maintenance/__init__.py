@@ -1,6 +1,7 @@
 """Keeping a table healthy: what may be deleted, and what should be rewritten; decided here, run by any engine."""
 
 from icefloe.maintenance.care.health import HEALTH_SCHEMA, PartitionHealth, TableHealth
+from icefloe.maintenance.care.lost_pointer import LostTable, find_lost_table
 from icefloe.maintenance.care.maintain import MaintenancePlan, MaintenanceReport, StepOutcome, StepReport
 from icefloe.maintenance.care.policy import MaintenancePolicy, Step
 from icefloe.maintenance.care.repair import RepairPlan, RepairReport
@@ -11,10 +12,12 @@ from icefloe.maintenance.files.ownership import Ownership, delete_own, delete_qu
 from icefloe.maintenance.files.reachable import ReachableFiles, reachable_files
 from icefloe.maintenance.maintenance import Maintenance
 from icefloe.maintenance.manifests import RewriteManifestsPlan, RewrittenManifests
+from icefloe.maintenance.options import OptionValue, optional, options_of
 from icefloe.maintenance.rewrite.curve_keys import ByteKeys, Curve, CurveColumn, RankKeys
 from icefloe.maintenance.rewrite.curves import SAMPLE_ROWS, CurveOrder
 from icefloe.maintenance.rewrite.groups import GroupRewrite, RewrittenGroup
 from icefloe.maintenance.rewrite.job import RewriteGroup
-from icefloe.maintenance.rewrite.plan import RewritePlan
+from icefloe.maintenance.rewrite.plan import RewritePlan, RewriteRequest, plan_rewrite
 from icefloe.maintenance.rewrite.result import GroupOutcome, GroupResult, RewriteResult
+from icefloe.maintenance.rewrite.run import run_rewrite
 from icefloe.maintenance.rewrite.strategies import ColumnOrder, RowOrder

@@ -7,10 +7,9 @@ from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
+from icefloe import errors, parallel
 from icefloe.data import default_workers
-from icefloe.errors import InvalidInputError
 from icefloe.maintenance.rewrite.groups import GroupRewrite, RewrittenGroup, rewrite_group
-from icefloe.parallel import in_order
 from icefloe.rows import engine_named
 
 Item = TypeVar("Item")
@@ -19,6 +18,10 @@ Result = TypeVar("Result")
 
 class MaintenanceEngine(Protocol):
     """Runs steps of maintenance that concern many files."""
+
+    @property
+    def cores(self) -> int:
+        """How many steps it runs at a time at most, as far as that is known."""
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """The results of a function that can be sent elsewhere, such as one of a module, for each item, in any order."""
@@ -39,13 +42,18 @@ class Threads:
 
     workers: int | None = None
 
+    @property
+    def cores(self) -> int:
+        """As many as there are threads."""
+        return self.workers or default_workers()
+
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """The results in the order of the items."""
-        return in_order(function, items, self.workers or default_workers(), "icefloe-maintenance")
+        return parallel.in_order(function, items, self.cores, "icefloe-maintenance")
 
     def rows_of_view(self, name: str, *columns: str) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - there is none
         """There are no views here."""
-        raise InvalidInputError(
+        raise errors.InvalidInputError(
             f"there is no view {name!r}: there is no Spark here; give the files as a table of Arrow"
         )
 
@@ -81,6 +89,6 @@ def engine_of(engine: object | None) -> MaintenanceEngine:
         return Threads()
     is_session = type(engine).__module__.partition(".")[0] == "pyspark"
     if engine != "spark" and not is_session:
-        raise InvalidInputError(f"engine is {engine!r}; it must be None, 'spark' or a Spark session")
+        raise errors.InvalidInputError(f"engine is {engine!r}; it must be None, 'spark' or a Spark session")
     chosen: MaintenanceEngine = engine_named("spark").maintenance(engine if is_session else None)
     return chosen

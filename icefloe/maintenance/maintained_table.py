@@ -3,35 +3,33 @@
 from contextlib import AbstractContextManager
 from typing import Protocol, Self
 
-from icefloe.commit import Change, Committed, Outcome, Surroundings, TableState
-from icefloe.manifests import DataFile
-from icefloe.metadata import TableMetadata
+from icefloe import commit as cm, manifests as mf, metadata as md
 from icefloe.storage import Storage
 
 
 class Changes(AbstractContextManager["Changes"], Protocol):
     """Changes of a table that are committed together."""
 
-    base: TableState
+    base: cm.TableState
 
     @property
-    def table_metadata(self) -> TableMetadata:
+    def table_metadata(self) -> md.TableMetadata:
         """What the table will be."""
 
-    def add(self, change: Change, /) -> object:
+    def add(self, change: cm.Change, /) -> object:
         """One more change."""
 
-    def commit(self) -> Committed:
+    def commit(self) -> cm.Committed:
         """Commit all changes, or fail as a whole."""
 
-    def try_commit(self) -> Outcome:
+    def try_commit(self) -> cm.Outcome:
         """The same, with the outcome as a value instead of an error."""
 
     def abandon(self) -> None:
         """Give it up."""
 
     @property
-    def row_files(self) -> list[DataFile]:
+    def row_files(self) -> list[mf.DataFile]:
         """Data and delete files that are written for the changes; they go if the commit does not happen."""
 
 
@@ -42,7 +40,7 @@ class MaintainedTable(Protocol):
         """Its identifier."""
 
     @property
-    def metadata(self) -> TableMetadata:
+    def metadata(self) -> md.TableMetadata:
         """The metadata as the handle knows it."""
 
     @property
@@ -54,7 +52,7 @@ class MaintainedTable(Protocol):
         """Where its files are."""
 
     @property
-    def surroundings(self) -> Surroundings | None:
+    def surroundings(self) -> cm.Surroundings | None:
         """What is known of its catalog."""
 
     def refresh(self) -> Self:

@@ -3,11 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 
-from icefloe.commit import ManifestChoice, ManifestGroup, RewriteManifests, SnapshotChange, groups_to_rewrite, target_of
-from icefloe.errors import InvalidInputError
+from icefloe import commit as cm, errors, manifests as mf, metadata as md
 from icefloe.maintenance.maintained_table import MaintainedTable
-from icefloe.manifests import ManifestFile, SnapshotManifests
-from icefloe.metadata import MAIN_BRANCH, Snapshot, summary as totals
+from icefloe.metadata import summary as totals
 from icefloe.progress import Listener, listener_or_bar
 from icefloe.schema import JSON
 
@@ -71,12 +69,12 @@ class RewriteManifestsPlan:
         if not self.groups:
             return RewrittenManifests()
         only = frozenset(path for each in self.groups for path in each.manifests)
-        return _commit(self._table, ManifestChoice(sort_by=self.sort_by, only=only), self.branch, None, progress)
+        return _commit(self._table, cm.ManifestChoice(sort_by=self.sort_by, only=only), self.branch, None, progress)
 
 
 def rewrite_manifests(
     table: MaintainedTable,
-    choice: ManifestChoice,
+    choice: cm.ManifestChoice,
     branch: str | None = None,
     snapshot_properties: Mapping[str, str] | None = None,
     progress: Listener | None = None,
@@ -85,35 +83,39 @@ def rewrite_manifests(
     return _commit(table, choice, branch, snapshot_properties, progress)
 
 
-def plan_manifests(table: MaintainedTable, choice: ManifestChoice, branch: str | None = None) -> RewriteManifestsPlan:
+def plan_manifests(
+    table: MaintainedTable, choice: cm.ManifestChoice, branch: str | None = None
+) -> RewriteManifestsPlan:
     """What `rewrite_manifests` would do now."""
     metadata = table.metadata
     choice.check(metadata)
-    name = branch or MAIN_BRANCH
+    name = branch or md.MAIN_BRANCH
     ref = metadata.refs.get(name)
     snapshot = metadata.current_snapshot() if ref is None else metadata.snapshot(ref.snapshot_id)
     live = () if snapshot is None else _live_manifests(table, snapshot)
-    groups = tuple(map(_shown, groups_to_rewrite(metadata, live, choice)))
+    groups = tuple(map(_shown, cm.groups_to_rewrite(metadata, live, choice)))
     return RewriteManifestsPlan(
         groups, None if snapshot is None else snapshot.snapshot_id, choice.sort_by, name, _table=table
     )
 
 
 def manifest_choice(
-    spec_id: int | None, sort_by: Iterable[str] | None, choose: Callable[[ManifestFile], bool] | None
-) -> ManifestChoice:
+    spec_id: int | None, sort_by: Iterable[str] | None, choose: Callable[[mf.ManifestFile], bool] | None
+) -> cm.ManifestChoice:
     """The choice that a caller means."""
     if sort_by is not None and (isinstance(sort_by, str) or not (sort_by := tuple(sort_by))):
-        raise InvalidInputError(f"sort_by is {sort_by!r}; give a list of names of partition fields, or leave it out")
-    return ManifestChoice(spec_id=spec_id, sort_by=tuple(sort_by or ()), choose=choose)
+        raise errors.InvalidInputError(
+            f"sort_by is {sort_by!r}; give a list of names of partition fields, or leave it out"
+        )
+    return cm.ManifestChoice(spec_id=spec_id, sort_by=tuple(sort_by or ()), choose=choose)
 
 
-def _live_manifests(table: MaintainedTable, snapshot: Snapshot) -> list[ManifestFile]:
-    source = SnapshotManifests(table.metadata, table.storage.read, table.storage.limits)
+def _live_manifests(table: MaintainedTable, snapshot: md.Snapshot) -> list[mf.ManifestFile]:
+    source = mf.SnapshotManifests(table.metadata, table.storage.read, table.storage.limits)
     return [manifest for manifest in source.counted(snapshot) if manifest.has_live_files]
 
 
-def _shown(group: ManifestGroup) -> PlannedManifests:
+def _shown(group: cm.ManifestGroup) -> PlannedManifests:
     return PlannedManifests(
         group.spec_id,
         group.content.name.lower(),
@@ -126,14 +128,14 @@ def _shown(group: ManifestGroup) -> PlannedManifests:
 
 def _commit(
     table: MaintainedTable,
-    choice: ManifestChoice,
+    choice: cm.ManifestChoice,
     branch: str | None,
     properties: Mapping[str, str] | None,
     progress: Listener | None,
 ) -> RewrittenManifests:
     choice.check(table.metadata)
-    operation = RewriteManifests(choice=choice, progress=listener_or_bar(progress))
-    change = SnapshotChange(operation, target_of(table.metadata, branch, properties))
+    operation = cm.RewriteManifests(choice=choice, progress=listener_or_bar(progress))
+    change = cm.SnapshotChange(operation, cm.target_of(table.metadata, branch, properties))
     with table.transaction() as tx:
         tx.add(change)
         done = tx.commit()

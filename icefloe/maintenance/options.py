@@ -7,8 +7,7 @@ import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias, TypeVar
 
-from icefloe import properties as props
-from icefloe.errors import InvalidInputError, InvalidPropertyError
+from icefloe import errors, properties as props
 
 Value = TypeVar("Value")
 OptionValue: TypeAlias = str | int | float
@@ -37,7 +36,7 @@ def fraction(above: float, at_most: float = float("inf")) -> Reader[float]:
         value = props.property_as_float(options, key, default)
         if not above < value <= at_most:
             upper = "" if at_most == float("inf") else f" and at most {at_most:g}"
-            raise InvalidPropertyError(f"property {key!r} is {value:g}; it must be more than {above:g}{upper}")
+            raise errors.InvalidPropertyError(f"property {key!r} is {value:g}; it must be more than {above:g}{upper}")
         return value
 
     return read
@@ -85,7 +84,7 @@ def options_of(
 
 def _add(texts: dict[str, str], what: str, key: str, value: OptionValue) -> None:
     if key in texts:
-        raise InvalidInputError(f"option {key!r} of {what} is given twice; give it once")
+        raise errors.InvalidInputError(f"option {key!r} of {what} is given twice; give it once")
     texts[key] = _text(what, key, value)
 
 
@@ -93,7 +92,9 @@ def _text(what: str, key: str, value: OptionValue) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, str | int | float):
-        raise InvalidPropertyError(f"option {key!r} of {what} is {value!r}; it must be a text, a number, true or false")
+        raise errors.InvalidPropertyError(
+            f"option {key!r} of {what} is {value!r}; it must be a text, a number, true or false"
+        )
     return str(value)
 
 
@@ -101,14 +102,14 @@ def _check(what: str, known: Iterable[Option], texts: Options) -> None:
     for option in known:
         try:
             option.of(texts)
-        except InvalidPropertyError as problem:
+        except errors.InvalidPropertyError as problem:
             wording = str(problem).removeprefix(f"property {option.key!r} ")
-            raise InvalidPropertyError(f"option {option.key!r} of {what} {wording}") from None
+            raise errors.InvalidPropertyError(f"option {option.key!r} of {what} {wording}") from None
 
 
-def _unknown(what: str, key: str, known: Sequence[str]) -> InvalidPropertyError:
+def _unknown(what: str, key: str, known: Sequence[str]) -> errors.InvalidPropertyError:
     near = difflib.get_close_matches(key.lower().replace("_", "-"), known, 1) or difflib.get_close_matches(
         key, known, 1
     )
     hint = f"did you mean {near[0]!r}?" if near else f"options are {', '.join(sorted(known))}"
-    return InvalidPropertyError(f"option {key!r} of {what} is not known; {hint}")
+    return errors.InvalidPropertyError(f"option {key!r} of {what} is not known; {hint}")

@@ -33,7 +33,13 @@ from icefloe.manifests.metrics import MetricColumns, list_offsets
 from icefloe.manifests.of_snapshot import ManifestCache, SnapshotManifests, error_of_snapshot
 from icefloe.manifests.reader import decode_manifest, read_manifest
 from icefloe.manifests.relocation import relocated_list, relocated_manifest, with_paths, with_text_bounds
-from icefloe.manifests.summaries import SummaryColumns, count_entries, min_sequence_number, summarize
+from icefloe.manifests.summaries import (
+    SummaryColumns,
+    count_entries,
+    min_sequence_number,
+    summarize,
+    summarize_partitions,
+)
 from icefloe.manifests.values import (
     UNASSIGNED_SEQUENCE_NUMBER,
     DataFile,

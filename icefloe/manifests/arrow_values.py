@@ -8,8 +8,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from icefloe.errors import IcefloeError, InvalidValueError
-from icefloe.partitioning import fields_from_json, partition_type
+from icefloe import errors, partitioning as pt
 from icefloe.schema import Value, arrow_value_type, decode_array, decode_bounds, is_promotion, schema_from_json, types
 
 _MICROS_AND_NANOS = (
@@ -38,7 +37,9 @@ def from_internal(values: Sequence[Value], field_type: types.IcebergType) -> pa.
             return pa.array(values, pa.int64()).view(target)
         return pa.array(values, target)
     except (pa.ArrowException, AttributeError, TypeError, OverflowError, ValueError) as error:
-        raise InvalidValueError(f"a partition value is not an internal value of type {field_type}: {error}") from error
+        raise errors.InvalidValueError(
+            f"a partition value is not an internal value of type {field_type}: {error}"
+        ) from error
 
 
 def to_internal(column: pa.Array, field_type: types.IcebergType) -> list[Value]:
@@ -60,7 +61,7 @@ def bound_values(column: pa.Array, field_type: types.IcebergType) -> pa.Array | 
     """
     try:
         return decode_bounds(column, field_type)
-    except InvalidValueError:
+    except errors.InvalidValueError:
         return None
 
 
@@ -73,11 +74,13 @@ def as_values(column: pa.Array, field_type: types.IcebergType) -> pa.Array:
     if stored_as_bytes and (pa.types.is_binary(column.type) or pa.types.is_fixed_size_binary(column.type)):
         return decode_array(column, field_type)
     if isinstance(field_type, types.StringType) or pa.types.is_binary(column.type) or pa.types.is_string(column.type):
-        raise InvalidValueError(f"a column of {column.type} does not hold values of {field_type}")
+        raise errors.InvalidValueError(f"a column of {column.type} does not hold values of {field_type}")
     try:
         return column.cast(target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InvalidValueError(f"a column of {column.type} does not hold values of {field_type}: {error}") from error
+        raise errors.InvalidValueError(
+            f"a column of {column.type} does not hold values of {field_type}: {error}"
+        ) from error
 
 
 def partition_columns(
@@ -124,7 +127,7 @@ def _actual_type(field: types.NestedField, stored: types.IcebergType, header: Ma
 @lru_cache(maxsize=64)
 def _written_types(schema: str, spec: str) -> Mapping[int, types.IcebergType]:
     try:
-        struct = partition_type(fields_from_json(json.loads(spec)), schema_from_json(json.loads(schema)))
-    except (IcefloeError, ValueError, RecursionError):
+        struct = pt.partition_type(pt.fields_from_json(json.loads(spec)), schema_from_json(json.loads(schema)))
+    except (errors.IcefloeError, ValueError, RecursionError):
         return {}
     return {field.field_id: field.field_type for field in struct.fields}

@@ -5,10 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import attrgetter
 
+from icefloe import errors, partitioning as pt
 from icefloe.avro import Choice, Take, TakeEach, TakeFields, TakeList, TakePairs, TakeSpread
-from icefloe.errors import InvalidInputError
 from icefloe.manifests.values import ManifestContent, Metric
-from icefloe.partitioning import PartitionSpec, fields_to_json
 from icefloe.schema import JSON, Schema, schema_to_json, types
 from icefloe.versions import Feature, allows
 
@@ -127,13 +126,13 @@ def entry_type(version: int, partition: types.StructType, stored: Stored) -> typ
 
 
 def manifest_metadata(
-    version: int, schema: Schema, spec: PartitionSpec, content: ManifestContent, entry: types.StructType
+    version: int, schema: Schema, spec: pt.PartitionSpec, content: ManifestContent, entry: types.StructType
 ) -> JSON:
     """The key-value metadata of a manifest, before it is turned to text (spec: Manifests)."""
     metadata: JSON = {
         "schema": schema_to_json(schema),
         "schema-id": schema.schema_id,
-        "partition-spec": fields_to_json(spec, version),
+        "partition-spec": pt.fields_to_json(spec, version),
         "partition-spec-id": spec.spec_id,
         "format-version": version,
         "iceberg.schema": schema_to_json(Schema(*entry.fields)),
@@ -162,7 +161,9 @@ class Wanted:
         unknown = self.columns - ALL_COLUMNS
         if unknown:
             known = ", ".join(sorted(ALL_COLUMNS))
-            raise InvalidInputError(f"manifests have no column {', '.join(sorted(unknown))}; columns are {known}")
+            raise errors.InvalidInputError(
+                f"manifests have no column {', '.join(sorted(unknown))}; columns are {known}"
+            )
 
 
 EVERYTHING = Wanted(ALL_COLUMNS, True, frozenset(Metric), None)

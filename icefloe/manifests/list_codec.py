@@ -12,12 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe import avro
-from icefloe.errors import CorruptFileError, InvalidInputError
+from icefloe import avro, errors, metadata as md
 from icefloe.manifests.inheritance import assign_first_row_ids, assign_sequence_numbers
 from icefloe.manifests.reader import Read, decode_rows
 from icefloe.manifests.values import ManifestContent, ManifestFile, PartitionFieldSummary
-from icefloe.metadata import DEFAULT_LIMITS, Limits, relativize, resolve_location
 from icefloe.schema import JSON, Schema, arrow_value_type, schema_to_json, types
 from icefloe.versions import Feature, allows, check_version
 
@@ -86,14 +84,14 @@ _TABLE_CHOICE = avro.TakeFields(tuple((_FIELDS[name][0], name, avro.Take((name, 
 
 
 def read_manifest_list(
-    location: str, read: Read, *, table_location: str | None = None, limits: Limits = DEFAULT_LIMITS
+    location: str, read: Read, *, table_location: str | None = None, limits: md.Limits = md.DEFAULT_LIMITS
 ) -> tuple[ManifestFile, ...]:
     """The manifests of the list at a location; relative paths become locations under `table_location`."""
     return decode_manifest_list(read(location), location, table_location=table_location, limits=limits)
 
 
 def decode_manifest_list(
-    data: bytes, location: str, *, table_location: str | None = None, limits: Limits = DEFAULT_LIMITS
+    data: bytes, location: str, *, table_location: str | None = None, limits: md.Limits = md.DEFAULT_LIMITS
 ) -> tuple[ManifestFile, ...]:
     """The manifests that the bytes of a list name, in its order."""
     container = avro.open_container(data, location, limits)
@@ -103,13 +101,13 @@ def decode_manifest_list(
     columns = {key[0]: column for key, column in decoded.columns.items()}
     for name in _NEVER_NULL:
         if name not in columns or columns[name].null_count:
-            raise CorruptFileError(location, f"it is not a manifest list: a manifest has no {name}")
+            raise errors.CorruptFileError(location, f"it is not a manifest list: a manifest has no {name}")
     rows = zip(*(column.to_pylist() for column in columns.values()), strict=True)
     return tuple(_manifest(dict(zip(columns, row, strict=True)), location, table_location) for row in rows)
 
 
 def decode_manifest_table(
-    data: bytes, location: str, *, table_location: str | None = None, limits: Limits = DEFAULT_LIMITS
+    data: bytes, location: str, *, table_location: str | None = None, limits: md.Limits = md.DEFAULT_LIMITS
 ) -> pa.Table:
     """The same in columns, without the partition summaries: for readers of many lists."""
     container = avro.open_container(data, location, limits)
@@ -117,13 +115,13 @@ def decode_manifest_table(
     columns = {key[0]: column for key, column in decoded.columns.items()}
     for name in _NEVER_NULL:
         if name not in columns or columns[name].null_count:
-            raise CorruptFileError(location, f"it is not a manifest list: a manifest has no {name}")
+            raise errors.CorruptFileError(location, f"it is not a manifest list: a manifest has no {name}")
     arrays = []
     for name, column_type in _TABLE_COLUMNS.items():
         column = columns[name].cast(column_type) if name in columns else pa.nulls(decoded.rows, column_type)
         arrays.append(pc.fill_null(column, 0) if name in _ZERO_IN_V1 else column)
     if table_location is not None:
-        arrays[0] = pa.array([resolve_location(table_location, path) for path in arrays[0].to_pylist()], pa.string())
+        arrays[0] = pa.array([md.resolve_location(table_location, path) for path in arrays[0].to_pylist()], pa.string())
     return pa.Table.from_arrays(arrays, schema=MANIFEST_TABLE)
 
 
@@ -143,14 +141,14 @@ def _manifest(fields: dict[str, Any], location: str, table_location: str | None)
     for name in _ZERO_IN_V1:
         fields[name] = fields.get(name) or 0
     if fields["content"] not in (0, 1):
-        raise CorruptFileError(
+        raise errors.CorruptFileError(
             location, f"manifest {fields['manifest_path']!r} has the unknown content {fields['content']}"
         )
     fields["content"] = ManifestContent(fields["content"])
     if fields.get("partitions") is not None:
         fields["partitions"] = tuple(map(_summary, fields["partitions"]))
     if table_location is not None:
-        fields["manifest_path"] = resolve_location(table_location, fields["manifest_path"])
+        fields["manifest_path"] = md.resolve_location(table_location, fields["manifest_path"])
     return ManifestFile(**fields)
 
 
@@ -168,7 +166,7 @@ def inline_manifests(locations: Iterable[str], snapshot_id: int, read: Read) -> 
         header = avro.open_container(data, location).metadata
         text = header.get("partition-spec-id", "0")
         if not text.isdigit():
-            raise CorruptFileError(location, f"its partition-spec-id is {text!r}; it must be a number")
+            raise errors.CorruptFileError(location, f"its partition-spec-id is {text!r}; it must be a number")
         manifests.append(ManifestFile(location, len(data), int(text), snapshot_id))
     return tuple(manifests)
 
@@ -216,19 +214,19 @@ def encode_manifest_list(
     check_version(version)
     if not allows(version, Feature.SEQUENCE_NUMBERS):
         if sequence_number:
-            raise InvalidInputError(f"v{version} tables have no sequence numbers; {sequence_number} was given")
+            raise errors.InvalidInputError(f"v{version} tables have no sequence numbers; {sequence_number} was given")
         if any(manifest.content is ManifestContent.DELETES for manifest in manifests):
-            raise InvalidInputError(f"v{version} tables have no delete files; a delete manifest was given")
+            raise errors.InvalidInputError(f"v{version} tables have no delete files; a delete manifest was given")
     else:
         manifests = assign_sequence_numbers(manifests, snapshot_id, sequence_number)
     added_rows = None
     if allows(version, Feature.ROW_LINEAGE):
         if first_row_id is None:
-            raise InvalidInputError(f"a snapshot of a v{version} table needs a first row id")
+            raise errors.InvalidInputError(f"a snapshot of a v{version} table needs a first row id")
         manifests, next_row_id = assign_first_row_ids(manifests, first_row_id)
         added_rows = next_row_id - first_row_id
     if table_location is not None and allows(version, Feature.RELATIVE_PATHS):
-        paths = [relativize(table_location, manifest.manifest_path) for manifest in manifests]
+        paths = [md.relativize(table_location, manifest.manifest_path) for manifest in manifests]
     else:
         paths = [manifest.manifest_path for manifest in manifests]
     struct, schema, schema_text = _schema(version)
@@ -276,13 +274,13 @@ def list_columns(manifests: Sequence[ManifestFile], struct: types.StructType, pa
             continue
         values: list[Any] = paths if field.name == "manifest_path" else list(map(attrgetter(field.name), manifests))
         if field.required and None in values:
-            raise InvalidInputError(
+            raise errors.InvalidInputError(
                 f"manifest {paths[values.index(None)]!r} has no {field.name}; manifest lists of this version need it"
             )
         try:
             columns[field.field_id] = pa.array(values, arrow_value_type(field.field_type))
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise InvalidInputError(f"a manifest's {field.name} is not a {field.field_type}: {error}") from error
+            raise errors.InvalidInputError(f"a manifest's {field.name} is not a {field.field_type}: {error}") from error
     return columns
 
 

@@ -4,15 +4,14 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
+from icefloe import errors, metadata as md
 from icefloe.bounded_cache import BoundedCache
-from icefloe.errors import CorruptFileError, InvalidInputError, StorageError
 from icefloe.manifests.columns import ManifestColumns
 from icefloe.manifests.entry_codec import EVERYTHING, WITHOUT_METRICS, Wanted
 from icefloe.manifests.list_codec import inline_manifests, read_manifest_list
 from icefloe.manifests.reader import Read, read_manifest
 from icefloe.manifests.summaries import count_entries, min_sequence_number
 from icefloe.manifests.values import ManifestFile
-from icefloe.metadata import DEFAULT_LIMITS, Limits, Snapshot, TableMetadata
 from icefloe.schema import StructType
 
 DEFAULT_CACHE_BYTES = 256 << 20
@@ -27,7 +26,7 @@ class ManifestCache(BoundedCache[Hashable, ManifestColumns]):
 
     def __init__(self, capacity: int = DEFAULT_CACHE_BYTES) -> None:
         if capacity < 0:
-            raise InvalidInputError(f"a cache cannot hold {capacity} bytes")
+            raise errors.InvalidInputError(f"a cache cannot hold {capacity} bytes")
         super().__init__(capacity, lambda columns: columns.nbytes)
         self.lists: BoundedCache[Hashable, tuple[ManifestFile, ...]] = BoundedCache(_MOST_LISTS)
 
@@ -41,16 +40,16 @@ class ManifestCache(BoundedCache[Hashable, ManifestColumns]):
 class SnapshotManifests:
     """The manifests of a table's snapshots; `read` gives the bytes at a location. Threads may share it."""
 
-    metadata: TableMetadata
+    metadata: md.TableMetadata
     read: Read
-    limits: Limits = DEFAULT_LIMITS
+    limits: md.Limits = md.DEFAULT_LIMITS
     cache: ManifestCache | None = None
 
-    def list_location(self, snapshot: Snapshot) -> str | None:
+    def list_location(self, snapshot: md.Snapshot) -> str | None:
         """Where the manifest list of a snapshot is; None for one of v1 that has none."""
         return None if snapshot.manifest_list is None else self.metadata.resolve(snapshot.manifest_list)
 
-    def of(self, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
+    def of(self, snapshot: md.Snapshot) -> tuple[ManifestFile, ...]:
         """The manifests of a snapshot, in the order of its list. Errors of files name the snapshot too."""
         location = self.list_location(snapshot)
         try:
@@ -59,10 +58,10 @@ class SnapshotManifests:
             if self.cache is None:
                 return self._read_list(location)
             return self.cache.lists.load(location, lambda: self._read_list(location))
-        except (CorruptFileError, StorageError) as error:
+        except (errors.CorruptFileError, errors.StorageError) as error:
             raise error_of_snapshot(error, snapshot.snapshot_id) from error
 
-    def counted(self, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
+    def counted(self, snapshot: md.Snapshot) -> tuple[ManifestFile, ...]:
         """The same with all counts, which v1 writers may leave out and later versions need."""
 
         def count() -> tuple[ManifestFile, ...]:
@@ -119,6 +118,8 @@ _COUNTS = attrgetter(
 )
 
 
-def error_of_snapshot(error: CorruptFileError | StorageError, snapshot_id: int) -> CorruptFileError | StorageError:
+def error_of_snapshot(
+    error: errors.CorruptFileError | errors.StorageError, snapshot_id: int
+) -> errors.CorruptFileError | errors.StorageError:
     """The same error, which says too which snapshot the file is of."""
     return type(error)(error.location, f"{error.problem} (a file of snapshot {snapshot_id})")

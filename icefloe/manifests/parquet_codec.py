@@ -6,14 +6,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from icefloe.errors import CorruptFileError, InvalidInputError
+from icefloe import errors, metadata as md
 from icefloe.manifests import entry_codec as ec
 from icefloe.manifests.arrow_values import partition_columns
 from icefloe.manifests.columns import ManifestColumns, decoded_columns
 from icefloe.manifests.content_stats_codec import metrics_of_members
 from icefloe.manifests.metrics import MetricColumns, map_type
 from icefloe.manifests.values import Metric
-from icefloe.metadata import DEFAULT_LIMITS, Limits
 from icefloe.schema import IcebergType, StructType, schema_from_arrow
 
 _FIELD_ID = b"PARQUET:field_id"
@@ -25,7 +24,7 @@ def decode_parquet_manifest(
     wanted: ec.Wanted,
     partition_type: StructType | None,
     spec_id: int,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: md.Limits = md.DEFAULT_LIMITS,
 ) -> ManifestColumns:
     """The entries of a Parquet manifest as the file holds them."""
     try:
@@ -35,15 +34,15 @@ def decode_parquet_manifest(
         return _assemble(table, wanted, partition_type, spec_id, location)
     except (pa.ArrowException, OSError, MemoryError, ArithmeticError, LookupError, TypeError, ValueError) as error:
         # Errors of ours about values are ValueErrors, too.
-        raise CorruptFileError(location, f"it cannot be read as a Parquet manifest: {error}") from error
+        raise errors.CorruptFileError(location, f"it cannot be read as a Parquet manifest: {error}") from error
 
 
-def _check_room(footer: pq.FileMetaData, length: int, location: str, limits: Limits) -> None:
+def _check_room(footer: pq.FileMetaData, length: int, location: str, limits: md.Limits) -> None:
     """Fail if what the footer announces is more than the file may take in memory."""
     groups = [footer.row_group(index) for index in range(footer.num_row_groups)]
     rows = sum(max(0, group.num_rows) for group in groups)
     if max(rows * 8 * footer.num_columns, sum(group.total_byte_size for group in groups)) > limits.allowed(length):
-        raise CorruptFileError(location, limits.refusal(length))
+        raise errors.CorruptFileError(location, limits.refusal(length))
 
 
 def _field_id(field: pa.Field) -> int | None:
@@ -80,7 +79,7 @@ def _assemble(
     names = {field_id: name for name, field_id in (ec.ENTRY_COLUMNS | ec.FILE_COLUMNS).items()}
     data_file = by_id.pop(ec.DATA_FILE_ID, None)
     if data_file is None:
-        raise InvalidInputError("it has no files and no status")
+        raise errors.InvalidInputError("it has no files and no status")
     columns = {names[field_id]: column for field_id, column in by_id.items() if field_id in names}
     partition: dict[int, tuple[pa.Array, IcebergType]] = {}
     maps, spread = {}, {}

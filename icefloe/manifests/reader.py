@@ -6,10 +6,9 @@ from functools import lru_cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe import avro
+from icefloe import avro, errors, metadata as md
 from icefloe.avro import nodes as av
 from icefloe.avro.decode import decode
-from icefloe.errors import CorruptFileError, InvalidValueError
 from icefloe.manifests.arrow_values import partition_columns
 from icefloe.manifests.columns import ManifestColumns, decoded_columns
 from icefloe.manifests.content_stats_codec import metrics_from_stats
@@ -17,7 +16,6 @@ from icefloe.manifests.entry_codec import ALWAYS, EVERYTHING, PARTITION_ROLE, Wa
 from icefloe.manifests.inheritance import inherit
 from icefloe.manifests.metrics import MetricColumns, map_type, value_type
 from icefloe.manifests.values import ManifestFile, Metric
-from icefloe.metadata import DEFAULT_LIMITS, Limits
 from icefloe.schema import StructType, types
 
 Read = Callable[[str], bytes]
@@ -35,7 +33,7 @@ def read_manifest(
     table_location: str | None = None,
     committed: bool = True,
     threads: int = 1,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: md.Limits = md.DEFAULT_LIMITS,
 ) -> ManifestColumns:
     """The entries of a manifest, with all that they inherit.
 
@@ -63,7 +61,7 @@ def decode_manifest(
     partition_type: StructType | None = None,
     spec_id: int = 0,
     threads: int = 1,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: md.Limits = md.DEFAULT_LIMITS,
 ) -> ManifestColumns:
     """The entries as the file holds them; nothing is inherited."""
     if bytes(memoryview(data)[:4]) in PARQUET_MAGICS:
@@ -72,21 +70,21 @@ def decode_manifest(
 
         return decode_parquet_manifest(data, location, wanted, partition_type, spec_id, limits)
     if bytes(memoryview(data)[: len(avro.MAGIC)]) != avro.MAGIC:
-        raise CorruptFileError(location, "it starts neither as an Avro nor as a Parquet manifest")
+        raise errors.CorruptFileError(location, "it starts neither as an Avro nor as a Parquet manifest")
     container = avro.open_container(data, location, limits)
     decoded = decode_rows(container, choose(wanted), threads)
     try:
         return _assembled(decoded, wanted, container, partition_type, spec_id)
-    except (InvalidValueError, pa.ArrowException) as error:
-        raise CorruptFileError(location, f"a column does not hold what its field says: {error}") from error
+    except (errors.InvalidValueError, pa.ArrowException) as error:
+        raise errors.CorruptFileError(location, f"a column does not hold what its field says: {error}") from error
 
 
 def decode_rows(container: avro.Container, choice: avro.TakeFields, threads: int = 1) -> avro.Decoded:
     """The chosen fields of an Avro file as columns: by the walker, or value by value if it has no program."""
     try:
         schema, program = _compiled(container.header.schema, choice)
-    except CorruptFileError as error:
-        raise CorruptFileError(container.location, error.problem) from None
+    except errors.CorruptFileError as error:
+        raise errors.CorruptFileError(container.location, error.problem) from None
     try:
         if program is None:
             from icefloe.avro.slow_decode import decode_slowly
@@ -95,7 +93,7 @@ def decode_rows(container: avro.Container, choice: avro.TakeFields, threads: int
         return decode(container, program, threads)
     except MemoryError:
         problem = f"its {container.rows} rows take more memory than there is"
-        raise CorruptFileError(container.location, problem) from None
+        raise errors.CorruptFileError(container.location, problem) from None
 
 
 @lru_cache(maxsize=64)

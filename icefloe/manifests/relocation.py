@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe import avro
-from icefloe.errors import CorruptFileError, StateError
+from icefloe import avro, errors, metadata as md
 from icefloe.manifests import entry_codec as ec
 from icefloe.manifests.columns import ManifestColumns
 from icefloe.manifests.content_stats_codec import content_stats_type
@@ -18,7 +17,6 @@ from icefloe.manifests.metrics import MetricColumns, list_offsets, map_type
 from icefloe.manifests.reader import PARQUET_MAGICS, decode_manifest
 from icefloe.manifests.values import ManifestFile, Metric
 from icefloe.manifests.writer import entry_lookup
-from icefloe.metadata import DEFAULT_LIMITS, Limits
 from icefloe.schema import Schema, schema_to_json
 
 ChangePaths = Callable[[pa.Array], pa.Array]
@@ -32,11 +30,11 @@ def relocated_manifest(
     location: str,
     schema: Schema,
     change: Callable[[ManifestColumns], ManifestColumns],
-    limits: Limits = DEFAULT_LIMITS,
+    limits: md.Limits = md.DEFAULT_LIMITS,
 ) -> bytes:
     """A manifest whose entries were changed by a function that sees them as the file has them; nothing is inherited."""
     if data[:4] in PARQUET_MAGICS:
-        raise StateError(
+        raise errors.StateError(
             f"{location} is a Parquet manifest with absolute paths; such a manifest cannot be written again yet"
         )
     columns = change(decode_manifest(data, location, limits=limits))
@@ -48,7 +46,7 @@ def relocated_manifest(
 
 
 def relocated_list(
-    data: bytes, location: str, change: Callable[[ManifestFile], ManifestFile], limits: Limits = DEFAULT_LIMITS
+    data: bytes, location: str, change: Callable[[ManifestFile], ManifestFile], limits: md.Limits = md.DEFAULT_LIMITS
 ) -> bytes:
     """A manifest list whose manifests were changed by a function that sees them as the file has them."""
     container = avro.open_container(data, location, limits)
@@ -125,7 +123,7 @@ def _version(container: avro.Container) -> int:
         # Writers from before v2 do not say.
         return 2 if b'"sequence_number"' in container.header.schema else 1
     if not text.isdigit():
-        raise CorruptFileError(container.location, f"its format-version is {text!r}; it must be a number")
+        raise errors.CorruptFileError(container.location, f"its format-version is {text!r}; it must be a number")
     return int(text)
 
 

@@ -11,14 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe import avro
-from icefloe.errors import InvalidInputError
+from icefloe import avro, errors, parallel
 from icefloe.manifests import entry_codec as ec, values as mf
 from icefloe.manifests.checks import check_entries
 from icefloe.manifests.columns import ManifestColumns, columns_of
 from icefloe.manifests.content_stats_codec import content_stats_type, stats_columns
 from icefloe.manifests.summaries import count_entries, min_sequence_number, summarize_partitions
-from icefloe.parallel import in_order
 from icefloe.partitioning import PartitionSpec, partition_type
 from icefloe.schema import JSON, Schema, StructType
 from icefloe.versions import Feature, allows, check_version, require
@@ -106,7 +104,7 @@ def write_manifests(
         entries = columns_of(entries, form.partition_type, form.spec.spec_id)
     columns = _prepared(entries, form)
     if not len(columns):
-        raise InvalidInputError("a manifest needs at least one entry")
+        raise errors.InvalidInputError("a manifest needs at least one entry")
     stored = _stored(columns, form)
     struct = ec.entry_type(form.version, columns.partition_type, stored)
     if workers is None:
@@ -123,13 +121,13 @@ def write_manifests(
 def _prepared(columns: ManifestColumns, form: ManifestFormat) -> ManifestColumns:
     """The entries as they are stored: checked, with our snapshot id, and with paths as the version has them."""
     if columns.spec_id != form.spec.spec_id:
-        raise InvalidInputError(
+        raise errors.InvalidInputError(
             f"entries of spec {columns.spec_id} cannot go into a manifest of spec {form.spec.spec_id}; write one for each"
         )
     expected = [(field.field_id, field.field_type) for field in form.partition_type.fields]
     actual = [(field.field_id, field.field_type) for field in columns.partition_type.fields]
     if [field_id for field_id, _ in expected] != [field_id for field_id, _ in actual]:
-        raise InvalidInputError(f"entries have partition fields {actual}; the spec has {expected}")
+        raise errors.InvalidInputError(f"entries have partition fields {actual}; the spec has {expected}")
     check_entries(columns, form.version, form.content, form.snapshot_id)
     is_ours = pc.not_equal(columns.column("status"), int(mf.EntryStatus.EXISTING))
     own = pa.scalar(form.snapshot_id, pa.int64())
@@ -205,7 +203,7 @@ def _files(
     start = done = 0
     sync, size = b"", 0
     parts: list[bytes] = []
-    for count, data in in_order(pack, blocks, workers, "icefloe-manifest"):
+    for count, data in parallel.in_order(pack, blocks, workers, "icefloe-manifest"):
         if not parts:
             sync = os.urandom(avro.SYNC_SIZE)
             parts = [avro.container_header(schema, texts, codec, sync)]

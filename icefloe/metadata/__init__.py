@@ -1,6 +1,6 @@
 """What a table or view is at one moment, and the updates and requirements that change it."""
 
-from icefloe.metadata.apply import Applied, apply_all, step, with_previous
+from icefloe.metadata.apply import Applied, apply_all, step
 from icefloe.metadata.apply_structure import add_spec
 from icefloe.metadata.apply_view import apply_view_all
 from icefloe.metadata.codec import (

@@ -1,6 +1,6 @@
 """The metadata of a table after updates: one pure function for a single update, one for a whole commit.
 
-`apply_all` is a whole commit: ids that mean "the one just added", the rules that hold at the end, and the time. Its input
+`apply_all` is a whole commit: ids that mean "the one just added", the rules that hold at the end, the time, and the metadata log. Its input
 is never changed, and is returned itself if the updates change nothing.
 """
 
@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Never
 
-from icefloe import properties as props
-from icefloe.errors import IncompatibleChangeError, InvalidInputError, InvalidMetadataError
+from icefloe import errors, properties as props
 from icefloe.metadata import apply_snapshots as snapshots, apply_structure as structure, updates as up
 from icefloe.metadata.creation import checked_location
 from icefloe.metadata.refs import MAIN_BRANCH
@@ -56,14 +55,24 @@ def apply(metadata: TableMetadata, update: up.TableUpdate, *, timestamp_ms: int)
     return step(Applied(metadata), update, timestamp_ms).metadata
 
 
-def apply_all(base: TableMetadata | None, updates: Sequence[up.TableUpdate], now_ms: int) -> TableMetadata:
-    """The metadata after all updates of a commit; without a base they create the table."""
+def apply_all(
+    base: TableMetadata | None, updates: Sequence[up.TableUpdate], now_ms: int, base_location: str | None = None
+) -> TableMetadata:
+    """The metadata after all updates of a commit; without a base they create the table.
+
+    The file of the base becomes the newest entry of the metadata log, which keeps only the newest ones.
+    """
     applied = Applied(_nothing(updates) if base is None else base)
     for update in updates:
         applied = step(applied, update, now_ms)
     if applied.metadata is base:
         return base
-    return finish(applied, now_ms)
+    finished = finish(applied, now_ms)
+    if base is None or base_location is None:
+        return finished
+    log = (*base.metadata_log, MetadataLogEntry(base_location, base.last_updated_ms))
+    limit = props.METADATA_PREVIOUS_VERSIONS_MAX.of(finished.properties)
+    return finished.evolve(metadata_log=log[-max(1, limit) :])
 
 
 def finish(applied: Applied, now_ms: int) -> TableMetadata:
@@ -79,15 +88,6 @@ def finish(applied: Applied, now_ms: int) -> TableMetadata:
         log = tuple(entry for entry in log if entry.snapshot_id not in passing)
     before_ms = max(metadata.last_updated_ms, log[-1].timestamp_ms if log else 0)
     return metadata.evolve(snapshot_log=log, last_updated_ms=snapshots.not_long_before(before_ms, now_ms))
-
-
-def with_previous(
-    metadata: TableMetadata, base: TableMetadata, base_location: str, max_entries: int | None = None
-) -> TableMetadata:
-    """The metadata with the file of its base as the newest entry of the metadata log, which keeps only the newest entries."""
-    limit = props.METADATA_PREVIOUS_VERSIONS_MAX.of(metadata.properties) if max_entries is None else max_entries
-    log = (*base.metadata_log, MetadataLogEntry(base_location, base.last_updated_ms))
-    return metadata.evolve(metadata_log=log[-max(1, limit) :])
 
 
 def step(applied: Applied, update: up.TableUpdate, now_ms: int) -> Applied:
@@ -161,9 +161,9 @@ def _alone(metadata: TableMetadata, update: _LoneUpdate) -> TableMetadata:
             raise _foreign(update)
 
 
-def _foreign(update: Never) -> InvalidInputError:
+def _foreign(update: Never) -> errors.InvalidInputError:
     """For view updates from outside; the type checker proves that no table update ends here."""
-    return InvalidInputError(f"{type(update).__name__} is not a change of a table")
+    return errors.InvalidInputError(f"{type(update).__name__} is not a change of a table")
 
 
 def _nothing(updates: Iterable[up.TableUpdate]) -> TableMetadata:
@@ -189,7 +189,7 @@ def _added(requested_id: int, last: int | None, what: str) -> int:
     if requested_id != up.LAST_ADDED:
         return requested_id
     if last is None:
-        raise InvalidInputError(f"the {what} added last is requested, but this commit adds no {what}")
+        raise errors.InvalidInputError(f"the {what} added last is requested, but this commit adds no {what}")
     return last
 
 
@@ -204,7 +204,7 @@ def _assign_uuid(metadata: TableMetadata, uuid: str) -> TableMetadata:
     if metadata.table_uuid is None:
         return metadata.evolve(table_uuid=uuid)
     if metadata.table_uuid.lower() != uuid.lower():
-        raise IncompatibleChangeError(
+        raise errors.IncompatibleChangeError(
             f"the table's UUID is {metadata.table_uuid}; it cannot become {uuid}, since it never changes"
         )
     return metadata
@@ -224,9 +224,11 @@ def _check_complete(metadata: TableMetadata) -> None:
         if not is_present
     ]
     if missing:
-        raise InvalidMetadataError(f"after the updates the v{version} table has no {missing[0].split(' ', 1)[1]}")
+        raise errors.InvalidMetadataError(
+            f"after the updates the v{version} table has no {missing[0].split(' ', 1)[1]}"
+        )
     if (metadata.refs.get(MAIN_BRANCH) is None) is not (metadata.current_snapshot_id is None):
-        raise InvalidMetadataError(
+        raise errors.InvalidMetadataError(
             f"the current snapshot is {metadata.current_snapshot_id}, but {MAIN_BRANCH!r} is {metadata.refs.get(MAIN_BRANCH)}"
         )
 
@@ -242,12 +244,12 @@ def _check_partition_source(field: PartitionField, schema: Schema) -> None:
     for source_id in field.source_ids:
         source = schema.fields_by_id.get(source_id)
         if source is None:
-            raise IncompatibleChangeError(
+            raise errors.IncompatibleChangeError(
                 f"partition field {field.name!r} needs column {source_id}, which the current schema lacks;"
                 " change the partition spec first"
             )
         if not field.transform.can_transform(source.field_type):
-            raise IncompatibleChangeError(
+            raise errors.IncompatibleChangeError(
                 f"partition field {field.name!r} is {field.transform} of column {source.name!r},"
                 f" which does not take the type {source.field_type} that the column has now"
             )

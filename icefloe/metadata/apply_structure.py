@@ -61,7 +61,8 @@ def add_spec(metadata: TableMetadata, spec: pt.PartitionSpec) -> tuple[TableMeta
     """The table with the partition spec, and the spec's id there; equal fields are not added twice."""
     for known in metadata.partition_specs:
         if known.equivalent(spec):
-            return metadata, known.spec_id
+            highest = max(metadata.last_partition_id, known.last_field_id)
+            return metadata.changed(last_partition_id=highest), known.spec_id
     pt.check_spec(spec, metadata.schema())
     _check_field_ids(metadata, spec)
     new_id = max((known.spec_id for known in metadata.partition_specs), default=INITIAL_SPEC_ID - 1) + 1

@@ -12,8 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from icefloe import partitioning as pt
-from icefloe.errors import InvalidMetadataError
+from icefloe import errors, partitioning as pt
 from icefloe.metadata import wire_codec as wires
 from icefloe.metadata.check_codec import check_member, check_table
 from icefloe.metadata.files import MetadataCompression
@@ -72,7 +71,7 @@ def metadata_from_json(document: str | bytes | JSON) -> TableMetadata:
     """The table metadata of a JSON text, or of a parsed JSON object."""
     try:
         wire = wires.read_wire(document, _MetadataWire, _WHAT)
-    except InvalidMetadataError:
+    except errors.InvalidMetadataError:
         # A future version may differ anywhere; that it is one says more than what differs.
         version = wires.read_wire(document, _VersionWire, _WHAT).format_version
         if isinstance(version, int):
@@ -89,7 +88,7 @@ def metadata_to_json(metadata: TableMetadata) -> bytes:
     try:
         return msgspec.json.encode(metadata_to_object(metadata))
     except (TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-        raise InvalidMetadataError(f"{_WHAT} cannot be written as JSON: {error}") from error
+        raise errors.InvalidMetadataError(f"{_WHAT} cannot be written as JSON: {error}") from error
 
 
 def metadata_to_object(metadata: TableMetadata) -> JSON:
@@ -138,7 +137,7 @@ def unpack_metadata_file(data: bytes, limits: Limits = DEFAULT_LIMITS) -> bytes:
     allowed = limits.allowed(len(data))
     if not data.startswith(_GZIP_MAGIC):
         if len(data) > limits.metadata_bytes:
-            raise InvalidMetadataError(f"{_WHAT} is too large: {limits.refusal(len(data))}")
+            raise errors.InvalidMetadataError(f"{_WHAT} is too large: {limits.refusal(len(data))}")
         return data
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
@@ -148,9 +147,9 @@ def unpack_metadata_file(data: bytes, limits: Limits = DEFAULT_LIMITS) -> bytes:
                 parts.append(part)
                 size += len(part)
                 if size > allowed:
-                    raise InvalidMetadataError(f"{_WHAT} is too large: {limits.refusal(len(data))}")
+                    raise errors.InvalidMetadataError(f"{_WHAT} is too large: {limits.refusal(len(data))}")
     except (OSError, EOFError, zlib.error) as problem:
-        raise InvalidMetadataError(f"{_WHAT} is not whole gzip data: {problem}") from None
+        raise errors.InvalidMetadataError(f"{_WHAT} is not whole gzip data: {problem}") from None
     return b"".join(parts)
 
 
@@ -260,7 +259,7 @@ def _orders(wire: _MetadataWire, version: int) -> tuple[tuple[pt.SortOrder, ...]
 
 def _need(value: Part | None, field: str, version: int) -> Part:
     if value is None:
-        raise InvalidMetadataError(f"{_WHAT}: `{field}` is missing; v{version} requires it")
+        raise errors.InvalidMetadataError(f"{_WHAT}: `{field}` is missing; v{version} requires it")
     return value
 
 

@@ -3,8 +3,7 @@
 import uuid as uuids
 from collections.abc import Mapping
 
-from icefloe import partitioning as pt, properties as props
-from icefloe.errors import InvalidLocationError
+from icefloe import errors, partitioning as pt, properties as props
 from icefloe.metadata.locations import is_absolute, strip_trailing_slash
 from icefloe.metadata.table import TableMetadata
 from icefloe.schema import Schema, assign_fresh_ids, check_schema_for_version
@@ -56,9 +55,9 @@ def checked_location(location: str | None, version: int) -> str | None:
     if location is None and optional:
         return None
     if not location:
-        raise InvalidLocationError(f"a v{version} table has the location {location!r}; it must have one")
+        raise errors.InvalidLocationError(f"a v{version} table has the location {location!r}; it must have one")
     if optional and not is_absolute(location):
-        raise InvalidLocationError(
+        raise errors.InvalidLocationError(
             f"table location {location!r} has no scheme; in v{version} it must be absolute, like 's3://bucket/table'"
         )
     return strip_trailing_slash(location)

@@ -155,17 +155,6 @@ def requirements_for(base: TableMetadata | None, updates: Sequence[up.TableUpdat
     return _distinct(_identity(base), (requirement for update in updates for requirement in _relied_on(base, update)))
 
 
-def requirements_for_replace(base: TableMetadata, updates: Sequence[up.TableUpdate]) -> tuple[TableRequirement, ...]:
-    """The requirements of updates that replace the table whatever its state: only ids must not have been assigned in between."""
-    assigned = (requirement for update in updates for requirement in _assigned_ids(base, update))
-    return _distinct(_identity(base), assigned)
-
-
-def view_requirements_for(base: ViewMetadata | None) -> tuple[ViewRequirement, ...]:
-    """The requirements of any view updates built on `base`; without a base they create the view."""
-    return (AssertCreate(),) if base is None else (AssertViewUUID(base.view_uuid),)
-
-
 def check_all(requirements: Sequence[Requirement], state: State) -> None:
     """Fail at the first requirement that does not hold."""
     for requirement in requirements:

@@ -9,11 +9,10 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from icefloe.errors import InvalidMetadataError
+from icefloe import errors, partitioning as pt
 from icefloe.metadata import requirements as r, updates as u, wire_codec as wires
 from icefloe.metadata.view_codec import view_version_from_json, view_version_to_json
 from icefloe.metadata.wire_codec import Int, Long
-from icefloe.partitioning import PartitionSpec, SortOrder, order_from_json, order_to_json, spec_from_json, spec_to_json
 from icefloe.schema import JSON, schema_from_json, schema_to_json
 from icefloe.versions import ALL_VERSIONS
 
@@ -110,7 +109,7 @@ def check_codable(updates: Iterable[u.TableUpdate]) -> None:
         try:
             document = msgspec.json.decode(msgspec.json.encode(update_to_json(update)))
         except (TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-            raise InvalidMetadataError(f"{update!r:.300} cannot be written as JSON: {error}") from error
+            raise errors.InvalidMetadataError(f"{update!r:.300} cannot be written as JSON: {error}") from error
         table_update_from_json(document)
 
 
@@ -133,12 +132,12 @@ def _unchanged(value: Value) -> Value:
     return value
 
 
-def _spec(document: object) -> PartitionSpec:
-    return spec_from_json(document, default_id=0)
+def _spec(document: object) -> pt.PartitionSpec:
+    return pt.spec_from_json(document, default_id=0)
 
 
-def _order(document: JSON) -> SortOrder:
-    return order_from_json(document, default_id=1 if document.get("fields") else 0)
+def _order(document: JSON) -> pt.SortOrder:
+    return pt.order_from_json(document, default_id=1 if document.get("fields") else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +162,8 @@ _FORMS = {
     "updates": _Form(dict[str, str], write=dict),
     "removals": _Form(list[str], tuple, list),
     "schema": _Form(dict, schema_from_json, schema_to_json),
-    "spec": _Form(dict, _spec, lambda spec: spec_to_json(spec, _NEWEST)),
-    "sort_order": _Form(dict, _order, lambda order: order_to_json(order, _NEWEST)),
+    "spec": _Form(dict, _spec, lambda spec: pt.spec_to_json(spec, _NEWEST)),
+    "sort_order": _Form(dict, _order, lambda order: pt.order_to_json(order, _NEWEST)),
     "snapshot": _Form(dict, wires.snapshot_from_json, wires.snapshot_to_json),
     "statistics": _Form(wires.StatisticsWire, wires.statistics_from_wire, wires.statistics_to_json),
     "partition_statistics": _Form(
@@ -187,12 +186,12 @@ def _write(value: u.Update | r.Requirement, tag: str) -> JSON:
 
 def _read(document: object, tag: str, classes: Mapping[str, type[Value]], what: str) -> Value:
     if not isinstance(document, Mapping):
-        raise InvalidMetadataError(f"a {what} is {document!r:.100}; it must be a JSON object")
+        raise errors.InvalidMetadataError(f"a {what} is {document!r:.100}; it must be a JSON object")
     name = document.get(tag)
     if not isinstance(name, str):
-        raise InvalidMetadataError(f"a {what} has the `{tag}` {name!r:.100}; it must be a string")
+        raise errors.InvalidMetadataError(f"a {what} has the `{tag}` {name!r:.100}; it must be a string")
     if (value_class := classes.get(name.lower())) is None:
-        raise InvalidMetadataError(f"{name!r:.100} is not a `{tag}` of a {what}; known: {', '.join(classes)}")
+        raise errors.InvalidMetadataError(f"{name!r:.100} is not a `{tag}` of a {what}; known: {', '.join(classes)}")
     values = [
         _field(document, field.name, value_class, name.lower())
         for field in fields(value_class)  # type: ignore[arg-type]  # every class here is a dataclass
@@ -209,7 +208,7 @@ def _field(document: Mapping[str, Any], name: str, value_class: type, what: str)
             return wires.named(where, form.read, wires.convert_wire(document[key], form.wire_type, where))
     if value_class is r.AssertRefSnapshotId and name == "snapshot_id":
         return None
-    raise InvalidMetadataError(f"{what}: `{_key(name)}` is missing; it is required")
+    raise errors.InvalidMetadataError(f"{what}: `{_key(name)}` is missing; it is required")
 
 
 def _key(name: str) -> str:

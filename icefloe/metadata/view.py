@@ -49,7 +49,10 @@ class ViewVersion:
         dialects = self.dialects
         for dialect in dialects:
             if dialects.count(dialect) > 1:
-                raise InvalidMetadataError(f"view version {self.version_id} has several queries in dialect {dialect!r}")
+                # The words of Java's, which its clients look for.
+                raise InvalidMetadataError(
+                    f"Invalid view version: Cannot add multiple queries for dialect {dialect}; version {self.version_id} has them"
+                )
 
     @property
     def dialects(self) -> tuple[str, ...]:

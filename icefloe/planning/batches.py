@@ -6,8 +6,7 @@ from itertools import repeat
 
 import numpy as np
 
-from icefloe.expressions import AlwaysTrue, Expression, Mask
-from icefloe.manifests import DataFile, ManifestColumns, MetricColumns
+from icefloe import expressions as ex, manifests as mf
 from icefloe.planning.file_values import data_files
 from icefloe.planning.partitions import Numbers, PartitionGroups
 from icefloe.planning.pruning import Survivors, sequence_numbers
@@ -26,11 +25,11 @@ class ScanBatch:
     time than the plan itself; whoever can use columns should.
     """
 
-    files: ManifestColumns
+    files: mf.ManifestColumns
     groups: PartitionGroups
-    residuals: tuple[Expression, ...]
+    residuals: tuple[ex.Expression, ...]
     residual_of: Numbers
-    deletes: Sequence[tuple[DataFile, ...]] | None = None
+    deletes: Sequence[tuple[mf.DataFile, ...]] | None = None
     keep_metrics: bool = False
     """Whether the metrics of all columns are decoded, and wanted in tasks."""
     _recent: "_RecentTasks" = field(default_factory=lambda: _RecentTasks(), init=False, repr=False)
@@ -82,8 +81,8 @@ class ScanBatch:
         return enough, int(rows[enough - 1])
 
     @property
-    def _needs_no_look(self) -> Mask:
-        return np.array([isinstance(residual, AlwaysTrue) for residual in self.residuals], bool)
+    def _needs_no_look(self) -> ex.Mask:
+        return np.array([isinstance(residual, ex.AlwaysTrue) for residual in self.residuals], bool)
 
     def _fields(self, start: int, count: int) -> Iterator[TaskFields]:
         files = self.files.slice(start, count)
@@ -120,16 +119,16 @@ class _RecentTasks:
 
 
 def batch_of(
-    survivors: Survivors, deletes: Sequence[tuple[DataFile, ...]] | None, keep_metrics: bool = False
+    survivors: Survivors, deletes: Sequence[tuple[mf.DataFile, ...]] | None, keep_metrics: bool = False
 ) -> ScanBatch:
     """Files that survived, with their deletes; metrics have done their work, unless someone wants them."""
     files = survivors.files
     if not keep_metrics:
-        files = replace(files, metrics=MetricColumns(len(files)))
+        files = replace(files, metrics=mf.MetricColumns(len(files)))
     return ScanBatch(files, survivors.groups, survivors.residuals, survivors.residual_of, deletes, keep_metrics)
 
 
-def _has_deletes(deletes: Sequence[tuple[DataFile, ...]]) -> Mask:
+def _has_deletes(deletes: Sequence[tuple[mf.DataFile, ...]]) -> ex.Mask:
     if isinstance(deletes, VectorDeletes):
         return deletes.exists
     return np.fromiter(map(bool, deletes), bool, len(deletes))

@@ -11,9 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe import manifests as mf
-from icefloe.errors import CorruptFileError
-from icefloe.expressions import AlwaysTrue, Expression, Mask, might_match
+from icefloe import errors, expressions as ex, manifests as mf
 from icefloe.planning.file_values import data_files
 from icefloe.planning.partitions import Numbers, PartitionGroups, group_partitions
 from icefloe.planning.pruning import Pruner, sequence_numbers
@@ -62,7 +60,7 @@ def choose_delete_files(
         return None
     files = columns if len(live) == len(columns) else columns.take(pa.array(live))
     groups = group_partitions(files)
-    if pruner.options.prune_deletes and not isinstance(pruner.bound, AlwaysTrue):
+    if pruner.options.prune_deletes and not isinstance(pruner.bound, ex.AlwaysTrue):
         is_needed = pruner.keep_partitions(manifest, groups)[groups.of]
         if not whole_files:
             is_needed &= _equality_may_match(pruner.bound, files)
@@ -88,14 +86,14 @@ def _split_vectors(files: mf.ManifestColumns, groups: PartitionGroups, scopes: p
     return DeleteFiles(files, groups, values, sequence_numbers(files), tuple(scopes.to_pylist()), vectors)
 
 
-def _is_vector(files: mf.ManifestColumns) -> Mask:
+def _is_vector(files: mf.ManifestColumns) -> ex.Mask:
     """Which of the files are blobs of Puffin files, as `DataFile.is_deletion_vector` says."""
     is_puffin = pc.equal(pc.ascii_lower(files.column("file_format")), "puffin")
     is_position = pc.equal(files.column("content"), int(mf.FileContent.POSITION_DELETES))
     return np.asarray(pc.fill_null(pc.and_(is_puffin, is_position), False).to_numpy(zero_copy_only=False))
 
 
-def _equality_may_match(bound: Expression, files: mf.ManifestColumns) -> Mask:
+def _equality_may_match(bound: ex.Expression, files: mf.ManifestColumns) -> ex.Mask:
     may_match = np.ones(len(files), bool)
     content = files.column("content").to_numpy(zero_copy_only=False)
     of_equality = np.flatnonzero(content == int(mf.FileContent.EQUALITY_DELETES))
@@ -103,12 +101,12 @@ def _equality_may_match(bound: Expression, files: mf.ManifestColumns) -> Mask:
     key_lists = files.column("equality_ids").take(pa.array(of_equality)).to_pylist() if len(of_equality) else []
     for row, ids in zip(of_equality.tolist(), key_lists, strict=True):
         if not ids:
-            raise CorruptFileError(files.location, "an equality delete file has no key columns")
+            raise errors.CorruptFileError(files.location, "an equality delete file has no key columns")
         rows_by_keys.setdefault(tuple(ids), []).append(row)
     for keys, rows in rows_by_keys.items():
         # Metrics of other columns are no more than information.
         known = PartialStatistics(files.take(pa.array(rows)), frozenset(keys).__contains__)
-        may_match[rows] = might_match(bound, known)
+        may_match[rows] = ex.might_match(bound, known)
     return may_match
 
 

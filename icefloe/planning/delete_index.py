@@ -12,10 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from icefloe.errors import CorruptFileError
-from icefloe.expressions import Mask
-from icefloe.manifests import DataFile, FileContent, ManifestColumns, Metric, MetricColumns
-from icefloe.metadata import TableMetadata
+from icefloe import errors, expressions as ex, manifests as mf, metadata as md
 from icefloe.planning.delete_files import DeleteFiles
 from icefloe.planning.equality_pruning import KeyColumn, KeyFacts, key_columns, may_apply
 from icefloe.planning.partitions import Numbers, PartitionKey
@@ -25,15 +22,15 @@ from icefloe.planning.vector_deletes import VectorIndex
 from icefloe.schema import Schema, StructType
 from icefloe.storage.identities import identities
 
-_KEY_METRICS = (Metric.VALUE_COUNTS, Metric.NULL_VALUE_COUNTS, Metric.LOWER_BOUNDS, Metric.UPPER_BOUNDS)
+_KEY_METRICS = (mf.Metric.VALUE_COUNTS, mf.Metric.NULL_VALUE_COUNTS, mf.Metric.LOWER_BOUNDS, mf.Metric.UPPER_BOUNDS)
 _MOST_PAIRS = 1 << 22
 
-Deletes = list[tuple[DataFile, ...]]
+Deletes = list[tuple[mf.DataFile, ...]]
 """Those of each data file."""
 
 
 class _Delete(NamedTuple):
-    file: DataFile
+    file: mf.DataFile
     sequence_number: int
     key: PartitionKey
 
@@ -41,7 +38,7 @@ class _Delete(NamedTuple):
 class _Equality(NamedTuple):
     """All equality deletes: files with their numbers in columns, and which of them are where, by key columns."""
 
-    files: list[DataFile]
+    files: list[mf.DataFile]
     sequence_numbers: Numbers
     facts: KeyFacts
     everywhere: dict[tuple[int, ...], Numbers]
@@ -53,7 +50,7 @@ class DeleteIndex:
 
     def __init__(
         self,
-        metadata: TableMetadata,
+        metadata: md.TableMetadata,
         schema: Schema,
         parts: Iterable[DeleteFiles],
         counts: ScanCounts,
@@ -72,7 +69,7 @@ class DeleteIndex:
         for part in parts:
             keys = part.groups.keys()
             for row, file in enumerate(part.files):
-                if file.content is not FileContent.EQUALITY_DELETES:
+                if file.content is not mf.FileContent.EQUALITY_DELETES:
                     delete = _Delete(file, int(part.sequence_numbers[row]), keys[part.groups.of[row]])
                     self._add_positions(delete, part.scopes[row], counts)
             if rows := _equality_rows(part):
@@ -92,6 +89,13 @@ class DeleteIndex:
         return not (self._vectors or self._by_path or self._by_partition or self._equality)
 
     @property
+    def size(self) -> int:
+        """How many deletes there are."""
+        groups = (*self._by_path.values(), *self._by_partition.values())
+        vectors = 0 if self._vectors is None else len(self._vectors)
+        return vectors + sum(map(len, groups)) + (0 if self._equality is None else len(self._equality.files))
+
+    @property
     def metric_ids(self) -> tuple[int, ...]:
         """The columns of data files whose metrics tell which equality deletes may apply."""
         return tuple(self._keys) if self._prune else ()
@@ -103,7 +107,7 @@ class DeleteIndex:
         else:
             self._by_path.setdefault(scope, []).append(delete)
 
-    def match(self, data: Survivors) -> Sequence[tuple[DataFile, ...]] | None:
+    def match(self, data: Survivors) -> Sequence[tuple[mf.DataFile, ...]] | None:
         """The deletes of each data file; None if none of them has any."""
         if self.is_empty:
             return None
@@ -130,7 +134,7 @@ class DeleteIndex:
         numbers: Numbers,
         keys: Sequence[PartitionKey],
         deletes: Deletes,
-        has_vector: Mask,
+        has_vector: ex.Mask,
     ) -> None:
         for row, path in enumerate(identities(data.files.column("file_path")).to_pylist()):
             if has_vector[row]:
@@ -144,7 +148,7 @@ class DeleteIndex:
     def _match_partition(self, key: PartitionKey, rows: Numbers, numbers: Numbers, deletes: Deletes) -> None:
         known = self._by_partition.get(key, ())
         limits = [delete.sequence_number for delete in known]
-        suffixes: dict[int, tuple[DataFile, ...]] = {}
+        suffixes: dict[int, tuple[mf.DataFile, ...]] = {}
         for row in rows.tolist():
             start = bisect_left(limits, numbers[row])
             if start not in suffixes:
@@ -193,11 +197,11 @@ class DeleteIndex:
                     deletes[some[column]] += tuple(equality.files[index] for index in chosen)
 
 
-def _equality(metadata: TableMetadata, parts: Iterable[DeleteFiles], keys: dict[int, KeyColumn]) -> _Equality:
+def _equality(metadata: md.TableMetadata, parts: Iterable[DeleteFiles], keys: dict[int, KeyColumn]) -> _Equality:
     """The equality deletes of many manifests in columns."""
-    files: list[DataFile] = []
+    files: list[mf.DataFile] = []
     numbers: list[Numbers] = []
-    metrics: list[MetricColumns] = []
+    metrics: list[mf.MetricColumns] = []
     everywhere: dict[tuple[int, ...], list[int]] = {}
     by_partition: dict[PartitionKey, dict[tuple[int, ...], list[int]]] = {}
     for part in parts:
@@ -215,7 +219,7 @@ def _equality(metadata: TableMetadata, parts: Iterable[DeleteFiles], keys: dict[
         for metric in _KEY_METRICS
         for field_id in keys
     }
-    columns = ManifestColumns(len(files), {}, StructType(), {}, MetricColumns(len(files), {}, spread))
+    columns = mf.ManifestColumns(len(files), {}, StructType(), {}, mf.MetricColumns(len(files), {}, spread))
     return _Equality(
         files,
         np.concatenate(numbers),
@@ -226,10 +230,10 @@ def _equality(metadata: TableMetadata, parts: Iterable[DeleteFiles], keys: dict[
 
 
 def _equality_rows(part: DeleteFiles) -> list[int]:
-    rows = [row for row, file in enumerate(part.files) if file.content is FileContent.EQUALITY_DELETES]
+    rows = [row for row, file in enumerate(part.files) if file.content is mf.FileContent.EQUALITY_DELETES]
     for row in rows:
         if not part.files[row].equality_ids:
-            raise CorruptFileError(part.files[row].file_path, "an equality delete file has no key columns")
+            raise errors.CorruptFileError(part.files[row].file_path, "an equality delete file has no key columns")
     return rows
 
 
@@ -239,7 +243,7 @@ def _as_arrays(group: dict[tuple[int, ...], list[int]]) -> dict[tuple[int, ...],
 
 def _check_partition(delete: _Delete, path: str, key: PartitionKey) -> None:
     if delete.key != key:
-        raise CorruptFileError(
+        raise errors.CorruptFileError(
             delete.file.file_path,
             f"it deletes rows of {path!r} but is in partition {delete.file.partition} of spec {delete.key[0]}, "
             f"while the data file is in another one, of spec {key[0]}; they must be the same",

@@ -12,9 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.expressions import Mask
-from icefloe.manifests import ManifestColumns
-from icefloe.metadata import TableMetadata
+from icefloe import expressions as ex, manifests as mf, metadata as md
 from icefloe.planning.partitions import Numbers
 from icefloe.schema import Schema, types
 
@@ -50,7 +48,7 @@ class KeyColumn:
     is_nested: bool
 
 
-def key_columns(metadata: TableMetadata, schema: Schema, field_ids: Sequence[int]) -> dict[int, KeyColumn]:
+def key_columns(metadata: md.TableMetadata, schema: Schema, field_ids: Sequence[int]) -> dict[int, KeyColumn]:
     """Key columns by id; one that was dropped is as in the newest schema that had it (spec: Equality Delete Files)."""
     columns = {}
     for field_id in field_ids:
@@ -71,7 +69,7 @@ def key_columns(metadata: TableMetadata, schema: Schema, field_ids: Sequence[int
 class KeyFacts:
     """What the metrics of some files say about key columns."""
 
-    def __init__(self, files: ManifestColumns, columns: Mapping[int, KeyColumn]) -> None:
+    def __init__(self, files: mf.ManifestColumns, columns: Mapping[int, KeyColumn]) -> None:
         self._files = files
         self._columns = columns
         self._facts: dict[int, _Facts] = {}
@@ -84,15 +82,15 @@ class KeyFacts:
 
 
 class _Facts:
-    def __init__(self, files: ManifestColumns, column: KeyColumn) -> None:
+    def __init__(self, files: mf.ManifestColumns, column: KeyColumn) -> None:
         self._files = files
         self._column = column
         values = _counts(files.value_counts(column.field_id))
         nulls = _counts(files.null_counts(column.field_id))
         # Some writers count nested fields without the rows whose struct is null.
         no_nulls = np.full(len(files), column.is_required) | ((nulls == 0) & (not column.is_nested))
-        self.may_be_null: Mask = ~no_nulls
-        self.may_be_other: Mask = ~((values > 0) & (values == nulls))
+        self.may_be_null: ex.Mask = ~no_nulls
+        self.may_be_other: ex.Mask = ~((values > 0) & (values == nulls))
 
     @cached_property
     def bounds(self) -> Bounds | None:
@@ -107,7 +105,7 @@ class _Facts:
 
 def may_apply(
     deletes: KeyFacts, delete_rows: Numbers, data: KeyFacts, data_rows: Numbers, field_ids: Sequence[int]
-) -> Mask:
+) -> ex.Mask:
     """For each of some delete files (down) and data files (across), whether a row may be equal in all key columns."""
     may_match = np.ones((len(delete_rows), len(data_rows)), bool)
     for field_id in field_ids:
@@ -120,7 +118,7 @@ def may_apply(
     return may_match
 
 
-def _overlap(down: Bounds, delete_rows: Numbers, across: Bounds, data_rows: Numbers) -> Mask:
+def _overlap(down: Bounds, delete_rows: Numbers, across: Bounds, data_rows: Numbers) -> ex.Mask:
     arrays = [*(bound.take(delete_rows) for bound in down), *(bound.take(data_rows) for bound in across)]
     (low, low_known), (high, high_known), (data_low, data_low_known), (data_high, data_high_known) = _ranked(arrays)
     apart = (low[:, None] > data_high[None, :]) & low_known[:, None] & data_high_known[None, :]
@@ -128,7 +126,7 @@ def _overlap(down: Bounds, delete_rows: Numbers, across: Bounds, data_rows: Numb
     return ~apart
 
 
-def _ranked(arrays: list[pa.Array]) -> list[tuple[Numbers, Mask]]:
+def _ranked(arrays: list[pa.Array]) -> list[tuple[Numbers, ex.Mask]]:
     """Each array as numbers that compare as its values do, over all arrays, and where it has a value."""
     known = [array.is_valid().to_numpy(zero_copy_only=False) for array in arrays]
     if pa.types.is_integer(arrays[0].type):

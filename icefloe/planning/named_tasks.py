@@ -4,9 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.expressions import AlwaysTrue, Mask
-from icefloe.manifests import ManifestCache, ManifestColumns
-from icefloe.metadata import Snapshot, TableMetadata
+from icefloe import expressions as ex, manifests as mf, metadata as md
 from icefloe.planning.options import scan_options
 from icefloe.planning.plan import Plan, PlanRequest, Progress, live_entries
 from icefloe.planning.reading import ManifestSource
@@ -17,16 +15,20 @@ from icefloe.storage import Storage, identities
 
 
 def tasks_of_files(
-    paths: pa.Array, snapshot: Snapshot, metadata: TableMetadata, storage: Storage, cache: ManifestCache | None = None
+    paths: pa.Array,
+    snapshot: md.Snapshot,
+    metadata: md.TableMetadata,
+    storage: Storage,
+    cache: mf.ManifestCache | None = None,
 ) -> list[FileScanTask]:
     """The tasks of the data files of a snapshot that have one of these paths, which are in their normal form."""
     schema = schema_of_scan(metadata, snapshot, None, is_past=True)
     source = ManifestSource(metadata, storage, snapshot.snapshot_id, schema, cache)
 
-    def named(columns: ManifestColumns) -> Mask:
-        is_named: Mask = np.asarray(pc.is_in(identities(columns.column("file_path")), value_set=paths))
+    def named(columns: mf.ManifestColumns) -> ex.Mask:
+        is_named: ex.Mask = np.asarray(pc.is_in(identities(columns.column("file_path")), value_set=paths))
         return live_entries(columns) & is_named
 
     options = scan_options({}, metadata.properties)
-    request = PlanRequest(source, AlwaysTrue(), options, lambda: source.manifests(snapshot), entries=named)
+    request = PlanRequest(source, ex.AlwaysTrue(), options, lambda: source.manifests(snapshot), entries=named)
     return list(Plan(Progress(request, (), LoggingReporter())).tasks())

@@ -4,8 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from icefloe import properties as props
-from icefloe.errors import InvalidPropertyError
+from icefloe import errors, properties as props
 
 _MOST_WORKERS = 64
 
@@ -57,11 +56,13 @@ def scan_options(options: Mapping[str, str], properties: Mapping[str, str]) -> S
     for key, value in options.items():
         option: tuple[object, object] = (key, value)
         if not all(isinstance(text, str) for text in option):
-            raise InvalidPropertyError(f"scan option {key!r} is {value!r}; keys and values must be text")
+            raise errors.InvalidPropertyError(f"scan option {key!r} is {value!r}; keys and values must be text")
     known = {**properties, **options}
     cost = props.SPLIT_OPEN_FILE_COST.of(known)
     if cost < 0:
-        raise InvalidPropertyError(f"property {props.SPLIT_OPEN_FILE_COST.key!r} is {cost}; it must not be negative")
+        raise errors.InvalidPropertyError(
+            f"property {props.SPLIT_OPEN_FILE_COST.key!r} is {cost}; it must not be negative"
+        )
     return ScanOptions(
         prune_manifests=PRUNE_MANIFESTS.of(options),
         prune_partitions=PRUNE_PARTITIONS.of(options),

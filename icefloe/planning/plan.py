@@ -9,9 +9,7 @@ from typing import Self
 import numpy as np
 import pyarrow.compute as pc
 
-from icefloe.expressions import Expression, Mask
-from icefloe.manifests import ALWAYS, EVERYTHING, ManifestColumns, ManifestContent, ManifestFile, Metric, Wanted
-from icefloe.parallel import in_order
+from icefloe import expressions as ex, manifests as mf, parallel
 from icefloe.planning.batches import ScanBatch, batch_of
 from icefloe.planning.delete_files import WANTED_OF_DELETES, DeleteFiles, choose_delete_files
 from icefloe.planning.delete_index import DeleteIndex
@@ -21,7 +19,7 @@ from icefloe.planning.reading import ManifestSource, decoding_threads
 from icefloe.planning.report import Reporter, ScanCounts, ScanReport, deliver
 from icefloe.planning.tasks import FileScanTask
 
-_OF_DATA = ALWAYS | {
+_OF_DATA = mf.ALWAYS | {
     "file_path",
     "file_format",
     "file_size_in_bytes",
@@ -29,10 +27,10 @@ _OF_DATA = ALWAYS | {
     "split_offsets",
     "sort_order_id",
 }
-_FOR_PRUNING = frozenset(Metric) - {Metric.COLUMN_SIZES}
+_FOR_PRUNING = frozenset(mf.Metric) - {mf.Metric.COLUMN_SIZES}
 
 
-def live_entries(columns: ManifestColumns) -> Mask:
+def live_entries(columns: mf.ManifestColumns) -> ex.Mask:
     """Entries that are part of the snapshot."""
     return np.asarray(columns.is_live.to_numpy(zero_copy_only=False))
 
@@ -42,10 +40,10 @@ class PlanRequest:
     """All that a plan needs: where manifests are, which rows are wanted, and which entries count."""
 
     source: ManifestSource
-    bound: Expression
+    bound: ex.Expression
     options: ScanOptions
-    manifests: Callable[[], Sequence[ManifestFile]]
-    entries: Callable[[ManifestColumns], Mask] = live_entries
+    manifests: Callable[[], Sequence[mf.ManifestFile]]
+    entries: Callable[[mf.ManifestColumns], ex.Mask] = live_entries
     needs_live: bool = True
     """Whether data manifests without live entries hold nothing of interest."""
     with_deletes: bool = True
@@ -53,6 +51,8 @@ class PlanRequest:
     """Whether all rows of the files are read, those that do not match included: all their deletes are needed then."""
     keep_metrics: bool = False
     limit: int | None = None
+    share_deletes: Callable[[Callable[[], DeleteIndex]], DeleteIndex] | None = None
+    """Given how the deletes are gathered, says what they are: plans of parts of one snapshot, with one filter, share them."""
 
 
 class Progress:
@@ -164,18 +164,16 @@ def _run(progress: Progress) -> Generator[ScanBatch, None, None]:
 def _pruned(progress: Progress) -> Generator[ScanBatch, None, None]:
     request, counts = progress.request, progress.counts
     pruner = Pruner(request.bound, request.source, request.options)
-    manifests = request.manifests()
-    of_deletes = [manifest for manifest in manifests if manifest.content is ManifestContent.DELETES]
-    of_data = [manifest for manifest in manifests if manifest.content is ManifestContent.DATA]
+    of_data, of_deletes = _by_content(request.manifests())
     counts.data_manifests += len(of_data)
     counts.delete_manifests += len(of_deletes)
     of_data = pruner.prune_manifests(of_data, counts, request.needs_live)
     index: DeleteIndex | None = None
     if request.with_deletes and of_deletes and of_data:
-        index = _delete_index(request, pruner, pruner.prune_manifests(of_deletes, counts), counts)
+        index = _shared(request, lambda: _delete_index(request, pruner, of_deletes, counts))
     work = _data_work(request, pruner, index, decoding_threads(len(of_data), request.options.workers))
     # A limit is mostly reached with the first manifest, so the others are not read ahead at once.
-    results = in_order(
+    results = parallel.in_order(
         work, of_data, request.options.workers, "icefloe-planning", first=None if request.limit is None else 1
     )
     try:
@@ -187,19 +185,36 @@ def _pruned(progress: Progress) -> Generator[ScanBatch, None, None]:
         results.close()
 
 
+def manifests_of_plan(request: PlanRequest) -> tuple[list[mf.ManifestFile], list[mf.ManifestFile]]:
+    """The data manifests that the plan would read, and the delete manifests, of which it may read fewer."""
+    of_data, of_deletes = _by_content(request.manifests())
+    pruner = Pruner(request.bound, request.source, request.options)
+    return pruner.prune_manifests(of_data, ScanCounts(), request.needs_live), of_deletes
+
+
+def _by_content(manifests: Sequence[mf.ManifestFile]) -> tuple[list[mf.ManifestFile], list[mf.ManifestFile]]:
+    of_data = [manifest for manifest in manifests if manifest.content is mf.ManifestContent.DATA]
+    return of_data, [manifest for manifest in manifests if manifest.content is mf.ManifestContent.DELETES]
+
+
+def _shared(request: PlanRequest, gather: Callable[[], DeleteIndex]) -> DeleteIndex:
+    return gather() if request.share_deletes is None else request.share_deletes(gather)
+
+
 def _delete_index(
-    request: PlanRequest, pruner: Pruner, manifests: list[ManifestFile], counts: ScanCounts
+    request: PlanRequest, pruner: Pruner, of_deletes: list[mf.ManifestFile], counts: ScanCounts
 ) -> DeleteIndex:
+    manifests = pruner.prune_manifests(of_deletes, counts)
     threads = decoding_threads(len(manifests), request.options.workers)
 
-    def work(manifest: ManifestFile) -> tuple[DeleteFiles | None, ScanCounts]:
+    def work(manifest: mf.ManifestFile) -> tuple[DeleteFiles | None, ScanCounts]:
         own_counts = ScanCounts()
         columns = request.source.read(manifest, WANTED_OF_DELETES, threads)
         chosen = choose_delete_files(manifest, columns, pruner, own_counts, whole_files=request.whole_files)
         return chosen, own_counts
 
     parts = []
-    for part, own_counts in in_order(work, manifests, request.options.workers, "icefloe-planning"):
+    for part, own_counts in parallel.in_order(work, manifests, request.options.workers, "icefloe-planning"):
         counts.add(own_counts)
         if part is not None:
             parts.append(part)
@@ -208,17 +223,17 @@ def _delete_index(
 
 def _data_work(
     request: PlanRequest, pruner: Pruner, index: DeleteIndex | None, threads: int
-) -> Callable[[ManifestFile], tuple[ScanBatch | None, ScanCounts]]:
+) -> Callable[[mf.ManifestFile], tuple[ScanBatch | None, ScanCounts]]:
     """From a data manifest to the files of it that are needed; runs in threads."""
     keys = () if index is None else index.metric_ids
 
-    def columns_of(manifest: ManifestFile) -> Wanted:
+    def columns_of(manifest: mf.ManifestFile) -> mf.Wanted:
         if request.keep_metrics:
-            return EVERYTHING
+            return mf.EVERYTHING
         field_ids = tuple(sorted({*pruner.metric_ids(manifest), *keys}))
-        return Wanted(frozenset(_OF_DATA), True, _FOR_PRUNING if field_ids else frozenset(), field_ids)
+        return mf.Wanted(frozenset(_OF_DATA), True, _FOR_PRUNING if field_ids else frozenset(), field_ids)
 
-    def work(manifest: ManifestFile) -> tuple[ScanBatch | None, ScanCounts]:
+    def work(manifest: mf.ManifestFile) -> tuple[ScanBatch | None, ScanCounts]:
         counts = ScanCounts(data_manifests_read=1)
         columns = request.source.read(manifest, columns_of(manifest), threads)
         survivors = pruner.prune_files(manifest, columns, request.entries(columns), counts)

@@ -11,9 +11,7 @@ from itertools import compress
 import numpy as np
 import pyarrow as pa
 
-from icefloe import expressions as ex
-from icefloe.errors import CorruptFileError
-from icefloe.manifests import ManifestColumns, ManifestFile, SummaryColumns
+from icefloe import errors, expressions as ex, manifests as mf
 from icefloe.partitioning import PartitionSpec, transforms as tr
 from icefloe.planning.options import ScanOptions
 from icefloe.planning.partitions import Numbers, PartitionGroups, group_partitions
@@ -46,7 +44,7 @@ def _undecided_ids(bound: ex.Expression, spec: PartitionSpec) -> set[int]:
 class Survivors:
     """Files of one manifest that may hold a matching row; `residual_of` says which residual is that of each file."""
 
-    files: ManifestColumns
+    files: mf.ManifestColumns
     groups: PartitionGroups
     residuals: tuple[ex.Expression, ...]
     residual_of: Numbers
@@ -62,16 +60,16 @@ class Pruner:
         self._by_spec: dict[_View, SpecFilter] = {}
         self._column_ids = frozenset(reference.field_id for reference in ex.bound_references(bound))
 
-    def of_spec(self, manifest: ManifestFile) -> SpecFilter:
+    def of_spec(self, manifest: mf.ManifestFile) -> SpecFilter:
         """The filter as seen through the manifest's spec, by what the list says of it."""
         return self._filter(self._view(manifest))
 
-    def of_values(self, manifest: ManifestFile, columns: ManifestColumns) -> SpecFilter:
+    def of_values(self, manifest: mf.ManifestFile, columns: mf.ManifestColumns) -> SpecFilter:
         """The filter as seen through the manifest's spec, for its partition values."""
         unlike = differing_types(columns.partition_type, self.source.partition_type(manifest))
         return self._filter((manifest.partition_spec_id, frozenset(unlike)))
 
-    def _view(self, manifest: ManifestFile) -> _View:
+    def _view(self, manifest: mf.ManifestFile) -> _View:
         spec = self.source.spec(manifest)
         return spec.spec_id, self.source.replaced.fields(spec, manifest)
 
@@ -83,15 +81,15 @@ class Pruner:
             self._by_spec[view] = seen
         return seen
 
-    def metric_ids(self, manifest: ManifestFile) -> tuple[int, ...]:
+    def metric_ids(self, manifest: mf.ManifestFile) -> tuple[int, ...]:
         """The columns whose metrics this filter needs from a manifest."""
         if not self.options.prune_metrics and not self.options.drop_residuals:
             return ()
         return self.of_spec(manifest).metric_ids
 
     def prune_manifests(
-        self, manifests: Sequence[ManifestFile], counts: ScanCounts, needs_live: bool = True
-    ) -> list[ManifestFile]:
+        self, manifests: Sequence[mf.ManifestFile], counts: ScanCounts, needs_live: bool = True
+    ) -> list[mf.ManifestFile]:
         """The manifests that may hold a file with a matching row, a live one unless removed ones are wanted too."""
         if not self.options.prune_manifests:
             return list(manifests)
@@ -102,13 +100,13 @@ class Pruner:
             by_spec.setdefault(self._view(manifest), []).append(index)
         might_match = np.zeros(len(live), bool)
         for view, indices in by_spec.items():
-            summaries = SummaryColumns([live[index] for index in indices])
+            summaries = mf.SummaryColumns([live[index] for index in indices])
             might_match[indices] = ex.partitions_might_match(self._filter(view).inclusive, summaries)
         counts.manifests_skipped_by_partition += len(live) - int(might_match.sum())
         return list(compress(live, might_match))
 
     def prune_files(
-        self, manifest: ManifestFile, columns: ManifestColumns, is_wanted: ex.Mask, counts: ScanCounts
+        self, manifest: mf.ManifestFile, columns: mf.ManifestColumns, is_wanted: ex.Mask, counts: ScanCounts
     ) -> Survivors | None:
         """The files among those wanted that may hold a matching row; None if there are none."""
         rows = np.flatnonzero(is_wanted)
@@ -129,7 +127,7 @@ class Pruner:
         # Only now, and once: most columns of most files are never looked at.
         return Survivors(_at(files, rows), groups.at(rows), residuals, residual_of[is_kept])
 
-    def keep_partitions(self, manifest: ManifestFile, groups: PartitionGroups) -> ex.Mask:
+    def keep_partitions(self, manifest: mf.ManifestFile, groups: PartitionGroups) -> ex.Mask:
         """Which partitions may hold a matching row."""
         if not self.options.prune_partitions:
             return np.ones(len(groups), bool)
@@ -165,8 +163,8 @@ class Pruner:
 
     def _by_metrics(
         self,
-        manifest: ManifestFile,
-        files: ManifestColumns,
+        manifest: mf.ManifestFile,
+        files: mf.ManifestColumns,
         rows: Numbers,
         residuals: tuple[ex.Expression, ...],
         residual_of: Numbers,
@@ -192,18 +190,18 @@ class Pruner:
         return is_kept, left
 
 
-def _at(files: ManifestColumns, rows: Numbers) -> ManifestColumns:
+def _at(files: mf.ManifestColumns, rows: Numbers) -> mf.ManifestColumns:
     """The files at these positions, which are in order and different."""
     return files if len(rows) == len(files) else files.take(pa.array(rows))
 
 
-def _statistics(files: ManifestColumns, rows: Numbers) -> ManifestColumns:
+def _statistics(files: mf.ManifestColumns, rows: Numbers) -> mf.ManifestColumns:
     """The files at these positions with nothing but their metrics."""
     plain = {name: files.columns[name] for name in ("record_count",) if name in files.columns}
     return _at(replace(files, columns=plain, partition={}), rows)
 
 
-def _partition_mask(projected: ex.Expression, rows: ManifestColumns) -> ex.Mask:
+def _partition_mask(projected: ex.Expression, rows: mf.ManifestColumns) -> ex.Mask:
     """For each partition, whether the predicate, which is bound to the partition type, holds."""
     if isinstance(projected, ex.AlwaysTrue | ex.AlwaysFalse):
         return np.full(len(rows), isinstance(projected, ex.AlwaysTrue))
@@ -213,11 +211,11 @@ def _partition_mask(projected: ex.Expression, rows: ManifestColumns) -> ex.Mask:
     return np.asarray(answer.to_numpy(zero_copy_only=False))
 
 
-def sequence_numbers(files: ManifestColumns) -> Numbers:
+def sequence_numbers(files: mf.ManifestColumns) -> Numbers:
     """The data sequence number of each file."""
     column = files.column("sequence_number")
     if column.null_count:
-        raise CorruptFileError(
+        raise errors.CorruptFileError(
             files.location, f"{column.null_count} entries have no sequence number and are not new, so they inherit none"
         )
     return np.asarray(column.to_numpy(zero_copy_only=False))

@@ -13,10 +13,8 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from icefloe import manifests as mf
-from icefloe.errors import CorruptFileError, NoSuchObjectError, StorageError
+from icefloe import errors, manifests as mf, metadata as md
 from icefloe.expressions import Mask, Statistics
-from icefloe.metadata import Snapshot, TableMetadata
 from icefloe.partitioning import PartitionField, PartitionSpec, partition_type, transforms as tr
 from icefloe.schema import IcebergType, Schema, StructType, is_promotion, types
 from icefloe.storage import Storage
@@ -26,14 +24,18 @@ from icefloe.storage import Storage
 class ReplacedColumns:
     """The columns of a table, as seen by a reader who has them in the types of `schema`."""
 
-    metadata: TableMetadata
+    metadata: md.TableMetadata
     schema: Schema
     _known: dict[tuple[int, int | None], bool] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def columns(self, ids: Iterable[int], manifest: mf.ManifestFile) -> frozenset[int]:
         """Those of the columns that files of the manifest may have in a type that the reader's cannot hold."""
+        # Most tables never replaced a column: then nothing is asked of the snapshots, which may have to be loaded.
+        doubtful = [field_id for field_id in ids if self._differs(field_id, None)]
+        if not doubtful:
+            return frozenset()
         schema_id = self._schema_of_manifest(manifest)
-        return frozenset(field_id for field_id in ids if self._differs(field_id, schema_id))
+        return frozenset(field_id for field_id in doubtful if self._differs(field_id, schema_id))
 
     def fields(self, spec: PartitionSpec, manifest: mf.ManifestFile) -> frozenset[int]:
         """The partition fields that are made of such columns."""
@@ -46,8 +48,7 @@ class ReplacedColumns:
 
     def types(self, spec: PartitionSpec, manifest: mf.ManifestFile) -> Mapping[int, IcebergType]:
         """The types in which the manifest has these fields, if the snapshot that added it is known."""
-        schema_id = self._schema_of_manifest(manifest)
-        if schema_id is None or not self.fields(spec, manifest):
+        if not self.fields(spec, manifest) or (schema_id := self._schema_of_manifest(manifest)) is None:
             return {}
         return differing_types(partition_type(spec, self.metadata.schema(schema_id)), partition_type(spec, self.schema))
 
@@ -154,7 +155,7 @@ class PartialStatistics:
 class ManifestSource:
     """Where the manifests of one snapshot come from. Errors of files name the snapshot too."""
 
-    metadata: TableMetadata
+    metadata: md.TableMetadata
     storage: Storage
     snapshot_id: int
     schema: Schema
@@ -173,7 +174,7 @@ class ManifestSource:
     def _partition_types(self) -> dict[int, StructType]:
         return {}
 
-    def manifests(self, snapshot: Snapshot) -> tuple[mf.ManifestFile, ...]:
+    def manifests(self, snapshot: md.Snapshot) -> tuple[mf.ManifestFile, ...]:
         """The manifests of a snapshot, in the order of its list."""
         return self._manifests.of(snapshot)
 
@@ -182,15 +183,15 @@ class ManifestSource:
         struct = self.partition_type(manifest)
         try:
             return _checked(self._manifests.entries(manifest, wanted, struct, threads=threads), manifest)
-        except (CorruptFileError, StorageError) as error:
+        except (errors.CorruptFileError, errors.StorageError) as error:
             raise mf.error_of_snapshot(error, self.snapshot_id) from error
 
     def spec(self, manifest: mf.ManifestFile) -> PartitionSpec:
         """The partition spec of a manifest."""
         try:
             return self.metadata.spec(manifest.partition_spec_id)
-        except NoSuchObjectError as error:
-            raise CorruptFileError(manifest.manifest_path, f"the table has no spec for it: {error}") from None
+        except errors.NoSuchObjectError as error:
+            raise errors.CorruptFileError(manifest.manifest_path, f"the table has no spec for it: {error}") from None
 
     def partition_type(self, manifest: mf.ManifestFile) -> StructType:
         """The type of the partition tuples of a manifest for the scan; lost source columns are looked for in older schemas."""
@@ -207,10 +208,14 @@ def _checked(columns: mf.ManifestColumns, manifest: mf.ManifestFile) -> mf.Manif
     # What is no kind of file at all was refused where it was read.
     if ((columns.column("content").to_numpy() == 0) != is_data).any():
         content = "data" if is_data else "delete"
-        raise CorruptFileError(manifest.manifest_path, f"it is a manifest of {content} files and holds other ones")
+        raise errors.CorruptFileError(
+            manifest.manifest_path, f"it is a manifest of {content} files and holds other ones"
+        )
     for name in ("file_path", "record_count", "file_size_in_bytes"):
         if columns.column(name).null_count:
-            raise CorruptFileError(manifest.manifest_path, f"{columns.column(name).null_count} entries have no {name}")
+            raise errors.CorruptFileError(
+                manifest.manifest_path, f"{columns.column(name).null_count} entries have no {name}"
+            )
     return columns
 
 

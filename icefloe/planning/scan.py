@@ -1,18 +1,14 @@
 """A scan of one snapshot: which rows and columns are wanted, as a value that is refined by copies."""
 
 import datetime as dt
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from typing import Protocol, Self
 
 import pyarrow.compute as pc
 
-from icefloe.errors import InvalidInputError, NoSuchColumnError
-from icefloe.expressions import AlwaysTrue, Expression, as_expression, bind
-from icefloe.manifests import ManifestCache, ManifestContent
-from icefloe.metadata import MAIN_BRANCH, Snapshot, TableMetadata
-from icefloe.partitioning import unified_partition_type
+from icefloe import errors, expressions as ex, manifests as mf, metadata as md, partitioning as pt
 from icefloe.planning.delete_files import WANTED_OF_DELETES, scopes_of
 from icefloe.planning.options import ScanOptions, scan_options
 from icefloe.planning.plan import Plan, PlanRequest, Progress
@@ -33,6 +29,10 @@ class Planner(Protocol):
         """A task for each data file that may hold a wanted row; closing it ends the work."""
 
 
+class ServicePlanner:
+    """Base of planners that ask a service. Their tasks have no sequence numbers, and manifests may be out of reach here."""
+
+
 @dataclass(frozen=True)
 class TableScan:
     """What to read of a table: rows by a filter, columns by name, a snapshot by at most one of id, ref and time.
@@ -41,9 +41,9 @@ class TableScan:
     `options` are those of `planning.options`, and `read.split.*` over the table's own.
     """
 
-    metadata: TableMetadata
+    metadata: md.TableMetadata
     storage: Storage
-    row_filter: str | Expression | None = ""
+    row_filter: str | ex.Expression | None = ""
     selected_fields: tuple[str, ...] = ALL_COLUMNS
     snapshot_id: int | None = None
     ref: str | None = None
@@ -51,7 +51,7 @@ class TableScan:
     limit: int | None = None
     case_sensitive: bool = True
     options: Mapping[str, str] = field(default_factory=dict, hash=False)
-    cache: ManifestCache | None = field(default=None, compare=False, repr=False)
+    cache: mf.ManifestCache | None = field(default=None, compare=False, repr=False)
     reporter: Reporter = field(default_factory=LoggingReporter, compare=False, repr=False)
     keep_metrics: bool = False
     whole_files: bool = False
@@ -61,13 +61,15 @@ class TableScan:
     """None plans by the manifests of the snapshot."""
     _newest: list[Progress] = field(default_factory=list, init=False, compare=False, repr=False)
     """The progress of the newest plan, if there was one; the plan itself is not kept, so that it closes with its reader."""
+    _lent: list[Storage] = field(default_factory=list, init=False, compare=False, repr=False)
+    """The storage that came with the newest plan of another planner, if one did."""
 
     def __post_init__(self) -> None:
         check_names(self.selected_fields, "a scan")
         object.__setattr__(self, "selected_fields", tuple(self.selected_fields))
         limit: object = self.limit
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
-            raise InvalidInputError(f"the limit of a scan is {limit!r}; it must be a whole number, 0 or more")
+            raise errors.InvalidInputError(f"the limit of a scan is {limit!r}; it must be a whole number, 0 or more")
 
     def __reduce__(self) -> tuple[object, ...]:
         # Neither threads nor cached manifests go along.
@@ -76,7 +78,7 @@ class TableScan:
 
     # -- refined copies
 
-    def filter(self, row_filter: str | Expression) -> Self:
+    def filter(self, row_filter: str | ex.Expression) -> Self:
         """Only rows that match this too."""
         return replace(self, row_filter=parsed_filter(self.row_filter) & parsed_filter(row_filter))
 
@@ -122,12 +124,12 @@ class TableScan:
 
     # -- what is read
 
-    def snapshot(self) -> Snapshot | None:
+    def snapshot(self) -> md.Snapshot | None:
         """The snapshot that is read; None of a table without any."""
         return self._snapshot
 
     @cached_property
-    def _snapshot(self) -> Snapshot | None:
+    def _snapshot(self) -> md.Snapshot | None:
         return choose_snapshot(self.metadata, self.snapshot_id, self.ref, self.as_of)
 
     @cached_property
@@ -137,9 +139,9 @@ class TableScan:
         return schema_of_scan(self.metadata, self.snapshot(), self.ref, is_past)
 
     @cached_property
-    def bound_filter(self) -> Expression:
+    def bound_filter(self) -> ex.Expression:
         """The row filter, bound to the schema."""
-        return bind(parsed_filter(self.row_filter), self.schema, self.case_sensitive)
+        return ex.bind(parsed_filter(self.row_filter), self.schema, self.case_sensitive)
 
     def projection(self) -> Schema:
         """The columns that are read, in the schema's order, and the metadata columns that are selected, in theirs."""
@@ -149,8 +151,8 @@ class TableScan:
         names = [name for name in self.selected_fields if name not in metadata]
         try:
             own = select(self.schema, names, self.case_sensitive)
-        except NoSuchColumnError as error:
-            raise NoSuchColumnError(
+        except errors.NoSuchColumnError as error:
+            raise errors.NoSuchColumnError(
                 f"{error}; metadata columns are {', '.join(reserved.METADATA_COLUMN_NAMES)}"
             ) from None
         if not metadata:
@@ -163,7 +165,7 @@ class TableScan:
             return None
         older = self.metadata.schemas_newest_first
         return reserved.metadata_column(
-            name, unified_partition_type(self.metadata.partition_specs, self.schema, *older)
+            name, pt.unified_partition_type(self.metadata.partition_specs, self.schema, *older)
         )
 
     # -- the plan
@@ -183,6 +185,20 @@ class TableScan:
     def plan_tasks(self) -> Iterator[CombinedScanTask]:
         """Work of even size: files split and put together by `read.split.*`."""
         return pack_tasks(self.plan_files(), self.settings)
+
+    @property
+    def is_planned_elsewhere(self) -> bool:
+        """Whether a service plans it, from manifests that perhaps cannot be read here."""
+        return isinstance(self.planner, ServicePlanner)
+
+    @property
+    def file_storage(self) -> Storage:
+        """Where the files of the newest plan are read: a planner may have credentials for them alone."""
+        return self._lent[0] if self._lent else self.storage
+
+    def lend(self, storage: Storage) -> None:
+        """Read the files of the newest plan there; planners call this before they return."""
+        self._lent[:] = [storage]
 
     def plan(self) -> Plan | None:
         """The plan in columns, as batches, by the manifests; None if there is no snapshot."""
@@ -208,6 +224,22 @@ class TableScan:
         return self._newest[0].report() if self._newest else None
 
 
+def plan_entries(
+    scan: TableScan,
+    snapshot: md.Snapshot,
+    manifests: Sequence[mf.ManifestFile],
+    entries: Callable[[mf.ManifestColumns], ex.Mask],
+    *,
+    with_deletes: bool = True,
+) -> Plan:
+    """The plan of a scan over some files alone: the chosen entries of these manifests of a snapshot."""
+    source = ManifestSource(scan.metadata, scan.storage, snapshot.snapshot_id, scan.schema, scan.cache)
+    request = PlanRequest(
+        source, scan.bound_filter, scan.settings, lambda: manifests, entries, with_deletes=with_deletes
+    )
+    return Plan(Progress(request, scan.projection().column_names, scan.reporter))
+
+
 def single_file_deletes(scan: TableScan) -> frozenset[str]:
     """The paths of the live delete files of a snapshot whose rows are all about one data file, by their bounds too."""
     snapshot = scan.snapshot()
@@ -216,7 +248,7 @@ def single_file_deletes(scan: TableScan) -> frozenset[str]:
     source = ManifestSource(scan.metadata, scan.storage, snapshot.snapshot_id, scan.schema, scan.cache)
     paths: set[str] = set()
     for manifest in source.manifests(snapshot):
-        if manifest.content is ManifestContent.DELETES:
+        if manifest.content is mf.ManifestContent.DELETES:
             columns = source.read(manifest, WANTED_OF_DELETES)
             is_single = pc.and_(columns.is_live, scopes_of(columns).is_valid())
             paths.update(columns.column("file_path").filter(is_single).to_pylist())
@@ -227,21 +259,21 @@ def _nothing() -> Generator[FileScanTask, None, None]:
     yield from ()
 
 
-def parsed_filter(row_filter: str | Expression | None) -> Expression:
+def parsed_filter(row_filter: str | ex.Expression | None) -> ex.Expression:
     """A filter as users give it; none, or an empty text, is true of every row."""
     is_blank = isinstance(row_filter, str) and not row_filter.strip()
-    return AlwaysTrue() if is_blank else as_expression(row_filter)
+    return ex.AlwaysTrue() if is_blank else ex.as_expression(row_filter)
 
 
 def check_names(names: object, what: str) -> None:
     """Fail unless these are names of columns."""
     if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-        raise InvalidInputError(f"the columns of {what} are {names!r}; give a tuple of names")
+        raise errors.InvalidInputError(f"the columns of {what} are {names!r}; give a tuple of names")
 
 
 def choose_snapshot(
-    metadata: TableMetadata, snapshot_id: int | None, ref: str | None, as_of: int | dt.datetime | None
-) -> Snapshot | None:
+    metadata: md.TableMetadata, snapshot_id: int | None, ref: str | None, as_of: int | dt.datetime | None
+) -> md.Snapshot | None:
     """The snapshot that is asked for, by at most one of id, ref and time; the current one otherwise.
 
     None is an empty table, or an empty `main`.
@@ -249,7 +281,9 @@ def choose_snapshot(
     choices = {"snapshot id": snapshot_id, "ref": ref, "time": as_of}
     named = [what for what, value in choices.items() if value is not None]
     if len(named) > 1:
-        raise InvalidInputError(f"a scan reads one snapshot, but a {' and a '.join(named)} are given; give one of them")
+        raise errors.InvalidInputError(
+            f"a scan reads one snapshot, but a {' and a '.join(named)} are given; give one of them"
+        )
     if snapshot_id is not None:
         return metadata.snapshot(snapshot_id)
     if as_of is not None:
@@ -257,9 +291,9 @@ def choose_snapshot(
     return metadata.snapshot_of_ref(ref)
 
 
-def schema_of_scan(metadata: TableMetadata, snapshot: Snapshot | None, ref: str | None, is_past: bool) -> Schema:
+def schema_of_scan(metadata: md.TableMetadata, snapshot: md.Snapshot | None, ref: str | None, is_past: bool) -> Schema:
     """The schema of the rows: the table's own, but in time travel (by id, time or tag) that of the snapshot."""
-    if ref is not None and ref != MAIN_BRANCH and ref in metadata.refs:
+    if ref is not None and ref != md.MAIN_BRANCH and ref in metadata.refs:
         is_past = metadata.refs[ref].is_tag
     if not is_past or snapshot is None or snapshot.schema_id is None:
         return metadata.schema()
@@ -270,8 +304,8 @@ def milliseconds(as_of: int | dt.datetime) -> int:
     """A moment as users give it, in milliseconds since 1970."""
     if isinstance(as_of, dt.datetime):
         if as_of.tzinfo is None:
-            raise InvalidInputError(f"the time {as_of.isoformat()} has no zone; give one, such as UTC")
+            raise errors.InvalidInputError(f"the time {as_of.isoformat()} has no zone; give one, such as UTC")
         return (as_of - _EPOCH) // dt.timedelta(milliseconds=1)
     if isinstance(as_of, bool) or not isinstance(as_of, int):
-        raise InvalidInputError(f"{as_of!r} is no time; give milliseconds since 1970, or a datetime")
+        raise errors.InvalidInputError(f"{as_of!r} is no time; give milliseconds since 1970, or a datetime")
     return as_of

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Protocol, TypedDict, Unpack
 
-from icefloe.expressions import Expression
-from icefloe.manifests import DataFile, FileContent
+from icefloe import errors, expressions as ex, manifests as mf
 from icefloe.planning.options import ScanOptions
 from icefloe.planning.packing import pack
 from icefloe.schema import Value
@@ -17,7 +16,7 @@ from icefloe.schema import Value
 _SPLITTABLE = frozenset(("parquet", "orc", "avro"))
 
 
-TaskFields = tuple[DataFile, tuple[DataFile, ...], Expression, int]
+TaskFields = tuple[mf.DataFile, tuple[mf.DataFile, ...], ex.Expression, int]
 """File, deletes, residual and sequence number."""
 
 
@@ -31,9 +30,9 @@ class TaskSource(Protocol):
 class TaskChanges(TypedDict, total=False):
     """Other values of some fields of a task."""
 
-    file: DataFile
-    deletes: tuple[DataFile, ...]
-    residual: Expression
+    file: mf.DataFile
+    deletes: tuple[mf.DataFile, ...]
+    residual: ex.Expression
     sequence_number: int
     start: int
     length: int | None
@@ -48,11 +47,11 @@ class FileScanTask:
     left out, unless the scan was asked to keep them.
     """
 
-    file: DataFile
-    deletes: tuple[DataFile, ...]
-    residual: Expression
+    file: mf.DataFile
+    deletes: tuple[mf.DataFile, ...]
+    residual: ex.Expression
     sequence_number: int
-    """The data sequence number of the file."""
+    """The data sequence number of the file; -1 in the plan of a service, which does not carry it."""
     start: int = 0
     length: int | None = None
     """Bytes of the file from `start`; None is all of them."""
@@ -77,28 +76,37 @@ class FileScanTask:
         return self.file.first_row_id
 
     @property
+    def known_sequence_number(self) -> int:
+        """The data sequence number, for those who cannot do without it."""
+        if self.sequence_number < 0:
+            raise errors.StateError(
+                f"the plan of a service does not say the sequence number of {self.file.file_path}; plan the scan here"
+            )
+        return self.sequence_number
+
+    @property
     def is_whole_file(self) -> bool:
         """Whether all rows of the file are meant."""
         return self.start == 0 and (self.length is None or self.length >= self.file.file_size_in_bytes)
 
     @property
-    def deletion_vector(self) -> DataFile | None:
+    def deletion_vector(self) -> mf.DataFile | None:
         """The deletion vector of the file."""
         return next((file for file in self.deletes if file.is_deletion_vector), None)
 
     @property
-    def position_deletes(self) -> tuple[DataFile, ...]:
+    def position_deletes(self) -> tuple[mf.DataFile, ...]:
         """The position delete files that may name rows of the file."""
         return tuple(
             file
             for file in self.deletes
-            if file.content is FileContent.POSITION_DELETES and not file.is_deletion_vector
+            if file.content is mf.FileContent.POSITION_DELETES and not file.is_deletion_vector
         )
 
     @property
-    def equality_deletes(self) -> tuple[DataFile, ...]:
+    def equality_deletes(self) -> tuple[mf.DataFile, ...]:
         """The equality delete files that may match rows of the file."""
-        return tuple(file for file in self.deletes if file.content is FileContent.EQUALITY_DELETES)
+        return tuple(file for file in self.deletes if file.content is mf.FileContent.EQUALITY_DELETES)
 
     @property
     def data_bytes(self) -> int:
@@ -140,17 +148,17 @@ class PlannedTask(FileScanTask):
         return self._fields
 
     @property
-    def file(self) -> DataFile:
+    def file(self) -> mf.DataFile:
         """The data file."""
         return self._made()[0]
 
     @property
-    def deletes(self) -> tuple[DataFile, ...]:
+    def deletes(self) -> tuple[mf.DataFile, ...]:
         """All deletes that apply to the file."""
         return self._made()[1]
 
     @property
-    def residual(self) -> Expression:
+    def residual(self) -> ex.Expression:
         """What is left to ask of the rows."""
         return self._made()[2]
 
@@ -188,7 +196,7 @@ class CombinedScanTask:
         return sum(task.size_bytes for task in self.tasks)
 
 
-def stored_bytes(file: DataFile) -> int:
+def stored_bytes(file: mf.DataFile) -> int:
     """What a file takes to read: for a deletion vector its blob alone."""
     size = file.content_size_in_bytes
     return file.file_size_in_bytes if size is None or not file.is_deletion_vector else size

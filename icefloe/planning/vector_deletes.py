@@ -10,9 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.errors import CorruptFileError
-from icefloe.expressions import Mask
-from icefloe.manifests import DataFile, ManifestColumns
+from icefloe import errors, expressions as ex, manifests as mf
 from icefloe.planning.file_values import data_files
 from icefloe.planning.partitions import Numbers, PartitionGroups, PartitionKey
 from icefloe.storage.identities import identities
@@ -25,7 +23,7 @@ _FEW = 4096
 class VectorFiles:
     """The deletion vectors of one manifest; `scopes` has the path of the data file of each, in its normal form."""
 
-    columns: ManifestColumns
+    columns: mf.ManifestColumns
     groups: PartitionGroups
     sequence_numbers: Numbers
     scopes: pa.Array
@@ -41,13 +39,13 @@ class VectorIndex:
         scopes = pa.concat_arrays([part.scopes for part in parts])
         if scopes.null_count:
             row = int(pc.index(scopes.is_null(), True).as_py())
-            raise CorruptFileError(
+            raise errors.CorruptFileError(
                 self.file(row).file_path, "a deletion vector does not say which data file it is about"
             )
         self._table = PathTable(scopes)
         if self._table.twins is not None:
             other, row = self._table.twins
-            raise CorruptFileError(
+            raise errors.CorruptFileError(
                 self.file(row).file_path,
                 f"data file {scopes[row].as_py()!r} has two deletion vectors, the other one in "
                 f"{self.file(other).file_path!r}; a snapshot may have one for each file",
@@ -78,11 +76,11 @@ class VectorIndex:
         parts = [part.columns.column("record_count").to_numpy(zero_copy_only=False) for part in self._parts]
         return np.concatenate(parts).astype(np.int64)
 
-    def file(self, row: int) -> DataFile:
+    def file(self, row: int) -> mf.DataFile:
         """One vector."""
         return self.files(np.array([row]))[0]
 
-    def files(self, rows: Numbers) -> list[DataFile]:
+    def files(self, rows: Numbers) -> list[mf.DataFile]:
         """The vectors at these rows, in their order."""
         files = np.empty(len(rows), object)
         part_of = np.searchsorted(self._starts, rows, side="right") - 1
@@ -93,7 +91,7 @@ class VectorIndex:
             files[chosen] = list(data_files(columns, group_of, part.groups.tuples))
         return files.tolist()
 
-    def match(self, files: ManifestColumns, numbers: Numbers, groups: PartitionGroups) -> "VectorDeletes | None":
+    def match(self, files: mf.ManifestColumns, numbers: Numbers, groups: PartitionGroups) -> "VectorDeletes | None":
         """The vector of each data file, if any has one. A vector must be of its file's partition, and not older."""
         vectors = self._table.find(identities(files.column("file_path")))
         rows = np.flatnonzero(vectors >= 0)
@@ -105,7 +103,7 @@ class VectorIndex:
         for row in rows[key_numbers[groups.of[rows]] != self._keys[chosen]][:1].tolist():
             self._refuse_partition(self.file(int(vectors[row])), files, row)
         for row in rows[self.sequence_numbers[chosen] < numbers[rows]][:1].tolist():
-            raise CorruptFileError(
+            raise errors.CorruptFileError(
                 self.file(int(vectors[row])).file_path,
                 f"the deletion vector of {files.column('file_path')[row].as_py()!r} has the sequence number "
                 f"{self.sequence_numbers[vectors[row]]}, below {numbers[row]}, that of the data file; it cannot be about "
@@ -113,15 +111,15 @@ class VectorIndex:
             )
         return VectorDeletes(self, vectors)
 
-    def _refuse_partition(self, vector: DataFile, files: ManifestColumns, row: int) -> None:
-        raise CorruptFileError(
+    def _refuse_partition(self, vector: mf.DataFile, files: mf.ManifestColumns, row: int) -> None:
+        raise errors.CorruptFileError(
             vector.file_path,
             f"it deletes rows of {files.column('file_path')[row].as_py()!r} but is in partition {vector.partition} of spec "
             f"{vector.spec_id}, while the data file is in another one, of spec {files.spec_id}; they must be the same",
         )
 
 
-class VectorDeletes(Sequence[tuple[DataFile, ...]]):
+class VectorDeletes(Sequence[tuple[mf.DataFile, ...]]):
     """The deletes of some data files of which each has a vector or none; values are made when they are asked for."""
 
     def __init__(self, index: VectorIndex, vectors: Numbers) -> None:
@@ -132,25 +130,25 @@ class VectorDeletes(Sequence[tuple[DataFile, ...]]):
         return len(self._vectors)
 
     @overload
-    def __getitem__(self, row: int) -> tuple[DataFile, ...]: ...
+    def __getitem__(self, row: int) -> tuple[mf.DataFile, ...]: ...
 
     @overload
-    def __getitem__(self, row: slice) -> list[tuple[DataFile, ...]]: ...
+    def __getitem__(self, row: slice) -> list[tuple[mf.DataFile, ...]]: ...
 
-    def __getitem__(self, row: int | slice) -> tuple[DataFile, ...] | list[tuple[DataFile, ...]]:
+    def __getitem__(self, row: int | slice) -> tuple[mf.DataFile, ...] | list[tuple[mf.DataFile, ...]]:
         if isinstance(row, slice):
             return self._deletes(self._vectors[row])
         return self._deletes(self._vectors[[row]])[0]
 
-    def _deletes(self, vectors: Numbers) -> list[tuple[DataFile, ...]]:
-        deletes: list[tuple[DataFile, ...]] = [()] * len(vectors)
+    def _deletes(self, vectors: Numbers) -> list[tuple[mf.DataFile, ...]]:
+        deletes: list[tuple[mf.DataFile, ...]] = [()] * len(vectors)
         rows = np.flatnonzero(vectors >= 0)
         for row, file in zip(rows.tolist(), self._index.files(vectors[rows]), strict=True):
             deletes[row] = (file,)
         return deletes
 
     @property
-    def exists(self) -> Mask:
+    def exists(self) -> ex.Mask:
         """Which of the data files have a vector."""
         return self._vectors >= 0
 

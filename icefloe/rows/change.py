@@ -12,14 +12,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from icefloe import properties as props
-from icefloe.commit import Isolation, Overwrite, Planned, RowDelta
+from icefloe import commit as cm, errors, expressions as ex, manifests as mf, metadata as md, properties as props
 from icefloe.data import NewLocations, data_file_of
-from icefloe.errors import StateError
-from icefloe.expressions import Expression
 from icefloe.formats.position_deletes import write_position_deletes
-from icefloe.manifests import DataFile, FileContent
-from icefloe.metadata import Snapshot, TableMetadata
 from icefloe.rows.branch import Branch
 from icefloe.rows.engines import ARROW, Engine
 from icefloe.rows.matching import MatchedRows, remaining_rows
@@ -36,15 +31,15 @@ class Statement:
     mode: props.Property[str]
     isolation: props.Property[str]
 
-    def copies(self, metadata: TableMetadata) -> bool:
+    def copies(self, metadata: md.TableMetadata) -> bool:
         """Whether the table rewrites files for such changes."""
         has_deletes = allows(metadata.format_version, Feature.DELETE_FILES)
         return self.mode.of(metadata.properties) == _COPY or not has_deletes
 
-    def planned(self, branch: Branch) -> Planned:
+    def planned(self, branch: Branch) -> cm.Planned:
         """What the commit of such a change is checked against."""
-        isolation = Isolation.of(branch.metadata, self.isolation)
-        return Planned.on(branch.metadata, branch.target.branch, isolation)
+        isolation = cm.Isolation.of(branch.metadata, self.isolation)
+        return cm.Planned.on(branch.metadata, branch.target.branch, isolation)
 
 
 DELETE = Statement(props.DELETE_MODE, props.DELETE_ISOLATION_LEVEL)
@@ -61,7 +56,7 @@ class RowChange:
     engine: Engine
 
     @property
-    def metadata(self) -> TableMetadata:
+    def metadata(self) -> md.TableMetadata:
         """The table that the change is planned on."""
         return self.branch.metadata
 
@@ -75,22 +70,22 @@ class RowChange:
         """Whether rows have ids, which those that stay or are replaced keep (spec: Row Lineage)."""
         return allows(self.metadata.format_version, Feature.ROW_LINEAGE)
 
-    def find(self, chosen: Any, row_filter: Expression) -> Sequence[MatchedRows]:
+    def find(self, chosen: Any, row_filter: ex.Expression) -> Sequence[MatchedRows]:
         """The chosen rows, in the form of the engine, by file and position; all of them match the filter."""
         return self.engine.find(chosen, self.branch, row_filter)
 
-    def write(self, rows: Any, *, lineage: bool | None = None) -> list[DataFile]:
+    def write(self, rows: Any, *, lineage: bool | None = None) -> list[mf.DataFile]:
         """Write rows as data files, with their ids if they have them."""
         return self.engine.write(rows, self.branch.request(lineage=self.has_lineage if lineage is None else lineage))
 
     def commit(
         self,
         matches: Sequence[MatchedRows],
-        added: Sequence[DataFile],
-        read: Expression,
+        added: Sequence[mf.DataFile],
+        read: ex.Expression,
         *,
         relies_on_read: bool = False,
-    ) -> Snapshot | None:
+    ) -> md.Snapshot | None:
         """Delete the matched rows and add files that were just written; where files are rewritten, `added` has their other rows.
 
         `read` says which rows all this relies on; with `relies_on_read`, even on some that it leaves alone.
@@ -101,17 +96,18 @@ class RowChange:
         if self.copies or not matches:
             # Even without a match the commit must look for rows that others have added meanwhile.
             removed = [match.task.file for match in matches]
-            operation = Overwrite(self.metadata, planned, add=added, remove=removed, check_duplicates=False)
-            return self.branch.add(operation)
-        return self.branch.add(self._row_delta(matches, added, planned))
+            return self.branch.add(cm.Overwrite, planned, add=added, remove=removed, check_duplicates=False)
+        return self._add_row_delta(matches, added, planned)
 
-    def _row_delta(self, matches: Sequence[MatchedRows], added: Sequence[DataFile], planned: Planned) -> RowDelta:
+    def _add_row_delta(
+        self, matches: Sequence[MatchedRows], added: Sequence[mf.DataFile], planned: cm.Planned
+    ) -> md.Snapshot | None:
         if props.ENCRYPTION_KEY_ID.of(self.metadata.properties) is not None:
-            raise StateError("the table is encrypted; delete files of encrypted tables cannot be written yet")
+            raise errors.StateError("the table is encrypted; delete files of encrypted tables cannot be written yet")
         partly = {match.path: match for match in matches if not match.is_whole_file}
         has_vectors = allows(self.metadata.format_version, Feature.DELETION_VECTORS)
-        return RowDelta(
-            self.metadata,
+        return self.branch.add(
+            cm.RowDelta,
             planned,
             add=added,
             # Positions, not files: the commit writes the vectors, merged with those that others add meanwhile.
@@ -122,7 +118,7 @@ class RowChange:
         )
 
 
-def rewrite(change: RowChange, matches: Sequence[MatchedRows]) -> list[DataFile]:
+def rewrite(change: RowChange, matches: Sequence[MatchedRows]) -> list[mf.DataFile]:
     """The other rows of the matched files as new files, by Arrow, if the change rewrites files; they keep their ids."""
     if not (matches and change.copies):
         return []
@@ -130,7 +126,7 @@ def rewrite(change: RowChange, matches: Sequence[MatchedRows]) -> list[DataFile]
         return ARROW.write(rows, change.branch.request(lineage=change.has_lineage))
 
 
-def _write_deletes(matches: Iterable[MatchedRows], branch: Branch) -> list[DataFile]:
+def _write_deletes(matches: Iterable[MatchedRows], branch: Branch) -> list[mf.DataFile]:
     """Position delete files: one for each partition, or one for each data file."""
     metadata, storage = branch.metadata, branch.changes.storage
     per_file = props.DELETE_GRANULARITY.of(metadata.properties) == "file"
@@ -150,7 +146,7 @@ def _write_deletes(matches: Iterable[MatchedRows], branch: Branch) -> list[DataF
                 done.file,
                 location,
                 file_format,
-                content=FileContent.POSITION_DELETES,
+                content=mf.FileContent.POSITION_DELETES,
                 spec_id=spec_id,
                 partition=partition,
                 referenced_data_file=done.referenced_data_file,

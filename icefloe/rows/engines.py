@@ -11,11 +11,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from icefloe.data import RowsInput, WriteRequest, write_data_files
-from icefloe.errors import NotInstalledError
-from icefloe.expressions import Expression
-from icefloe.manifests import DataFile
-from icefloe.planning import ChangelogScan, TableScan
+from icefloe import errors, expressions as ex, manifests as mf, planning
+from icefloe.data import WriteRequest, write_data_files
 from icefloe.rows.branch import Branch
 from icefloe.rows.matching import MatchedRows, find_matching_rows
 from icefloe.schema import Schema
@@ -27,11 +24,11 @@ _IN_MEMORY = ("pyarrow", "pandas", "polars", "builtins")
 class Engine(Protocol):
     """Rows in the form of one system: where they are in a table, and how they become data files of it."""
 
-    def find(self, chosen: Any, branch: Branch, row_filter: Expression) -> Sequence[MatchedRows]:
+    def find(self, chosen: Any, branch: Branch, row_filter: ex.Expression) -> Sequence[MatchedRows]:
         """Chosen rows of a branch by file and position; all of them match the filter, which need not choose them."""
         ...
 
-    def write(self, data: Any, request: WriteRequest) -> list[DataFile]:
+    def write(self, data: Any, request: WriteRequest) -> list[mf.DataFile]:
         """Write the data as data files of the table. On an error, nothing of it is left."""
         ...
 
@@ -43,11 +40,11 @@ class InstalledEngine(Engine, Protocol):
         """Whether the data is its own."""
         ...
 
-    def scan(self, scan: TableScan, session: Any) -> Any:
+    def scan(self, scan: planning.TableScan, session: Any) -> Any:
         """The rows of a scan as data of its own, in a session of its own."""
         ...
 
-    def changes(self, scan: ChangelogScan, session: Any) -> Any:
+    def changes(self, scan: planning.ChangelogScan, session: Any) -> Any:
         """The changes between snapshots as data of its own, in a session of its own."""
         ...
 
@@ -65,23 +62,14 @@ class ArrowEngine:
 
     def find(
         self,
-        chosen: TableScan,
+        chosen: planning.TableScan,
         branch: Branch,
-        row_filter: Expression,  # noqa: ARG002 - it is the one of the scan
+        row_filter: ex.Expression,  # noqa: ARG002 - it is the one of the scan
     ) -> Sequence[MatchedRows]:
         """The rows of a scan by file and position."""
         return list(find_matching_rows(chosen.plan_files(), branch.context))
 
-    def write(self, data: RowsInput, request: WriteRequest) -> list[DataFile]:
-        """Write the data by several threads."""
-        return write_data_files(
-            data,
-            request.metadata,
-            request.storage,
-            lineage=request.lineage,
-            written=request.written,
-            form=request.form,
-        )
+    write = staticmethod(write_data_files)
 
 
 ARROW = ArrowEngine()
@@ -99,7 +87,9 @@ def engine_named(name: str) -> InstalledEngine:
     """The engine of that name, or an error that says how to get it."""
     engine = _load(name) if name in _names() else None
     if engine is None:
-        raise NotInstalledError(f"the engine {name!r} is not installed; get it by: pip install 'icefloe[{name}]'")
+        raise errors.NotInstalledError(
+            f"the engine {name!r} is not installed; get it by: pip install 'icefloe[{name}]'"
+        )
     return engine
 
 

@@ -10,12 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from icefloe import errors, expressions as ex, parallel, planning
 from icefloe.data import ReadContext, default_workers, in_pieces, read_pieces, read_task, rows_not_deleted_by_position
-from icefloe.errors import InvalidInputError
-from icefloe.expressions import AlwaysTrue
 from icefloe.formats.deletion_vectors import DeletionVector
-from icefloe.parallel import in_order
-from icefloe.planning import FileScanTask
 from icefloe.schema import Schema, reserved
 from icefloe.versions import Feature, allows
 
@@ -26,7 +23,7 @@ Result = TypeVar("Result")
 class MatchedRows:
     """The live rows of one data file that a change concerns, by their positions."""
 
-    task: FileScanTask
+    task: planning.FileScanTask
     positions: DeletionVector
     context: ReadContext = field(compare=False, repr=False)
 
@@ -41,13 +38,13 @@ class MatchedRows:
         return self.positions.cardinality == rows_not_deleted_by_position(self.task, self.context)
 
 
-def find_matching_rows(tasks: Iterable[FileScanTask], context: ReadContext) -> Iterator[MatchedRows]:
+def find_matching_rows(tasks: Iterable[planning.FileScanTask], context: ReadContext) -> Iterator[MatchedRows]:
     """The live rows that match the residuals of their tasks, in the order of the tasks; files without any are left out.
 
     Where all rows of a file match, nothing but its deletes is read.
     """
 
-    def search(task: FileScanTask) -> npt.NDArray[np.int64] | None:
+    def search(task: planning.FileScanTask) -> npt.NDArray[np.int64] | None:
         positions = _positions(task, context)
         return positions if len(positions) else None
 
@@ -56,17 +53,17 @@ def find_matching_rows(tasks: Iterable[FileScanTask], context: ReadContext) -> I
 
 
 def search_files(
-    tasks: Iterable[FileScanTask], search: Callable[[FileScanTask], Result | None]
-) -> Iterator[tuple[FileScanTask, list[Result]]]:
+    tasks: Iterable[planning.FileScanTask], search: Callable[[planning.FileScanTask], Result | None]
+) -> Iterator[tuple[planning.FileScanTask, list[Result]]]:
     """The results of a search by file, in the order of the tasks; several files, or parts of a large one, are searched at once."""
     workers = default_workers()
 
-    def of_task(task: FileScanTask) -> tuple[FileScanTask, Result | None]:
+    def of_task(task: planning.FileScanTask) -> tuple[planning.FileScanTask, Result | None]:
         return task, search(task)
 
     with (
         closing(in_pieces(map(_whole, tasks), workers)) as pieces,
-        closing(in_order(of_task, pieces, workers, "icefloe-search")) as parts,
+        closing(parallel.in_order(of_task, pieces, workers, "icefloe-search")) as parts,
     ):
         for _, of_file in groupby(parts, key=lambda part: part[0].file.file_path):
             pairs = [(task, result) for task, result in of_file if result is not None]
@@ -81,18 +78,18 @@ def remaining_rows(matches: Sequence[MatchedRows], context: ReadContext) -> Gene
     columns = Schema(*metadata.schema().fields, *lineage, reserved.POS)
     by_path = {match.path: match.positions for match in matches}
 
-    def rest(task: FileScanTask) -> Iterator[pa.RecordBatch]:
+    def rest(task: planning.FileScanTask) -> Iterator[pa.RecordBatch]:
         for batch in read_task(task, columns, context):
             others = batch.filter(pa.array(~_mask(by_path[task.file.file_path], batch)))
             if others.num_rows:
                 yield others.drop_columns([reserved.POS.name])
 
-    partly = (match.task.replace(residual=AlwaysTrue()) for match in matches if not match.is_whole_file)
+    partly = (match.task.replace(residual=ex.AlwaysTrue()) for match in matches if not match.is_whole_file)
     return read_pieces(partly, rest)
 
 
-def _positions(task: FileScanTask, context: ReadContext) -> npt.NDArray[np.int64]:
-    if isinstance(task.residual, AlwaysTrue) and not task.equality_deletes:
+def _positions(task: planning.FileScanTask, context: ReadContext) -> npt.NDArray[np.int64]:
+    if isinstance(task.residual, ex.AlwaysTrue) and not task.equality_deletes:
         # Known without the file: its first part stands for all of it.
         deleted = context.deletes.positions(task).mask(0, task.file.record_count if task.start == 0 else 0)
         return np.flatnonzero(~deleted)
@@ -100,9 +97,9 @@ def _positions(task: FileScanTask, context: ReadContext) -> npt.NDArray[np.int64
     return np.concatenate([np.empty(0, np.int64), *parts])
 
 
-def _whole(task: FileScanTask) -> FileScanTask:
+def _whole(task: planning.FileScanTask) -> planning.FileScanTask:
     if not task.is_whole_file:
-        raise InvalidInputError(
+        raise errors.InvalidInputError(
             f"{task.file.file_path} is split; rows are deleted by tasks of whole files, as `plan_files` gives them"
         )
     return task

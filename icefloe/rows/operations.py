@@ -5,13 +5,8 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from icefloe import properties as props
-from icefloe.commit import Append, Overwrite, ReplacePartitions
-from icefloe.data import RowsInput, incoming_tables, shape_table
-from icefloe.errors import InvalidInputError, LocationNotFoundError
-from icefloe.expressions import Expression, as_expression
-from icefloe.manifests import DataFile
-from icefloe.metadata import Snapshot, TableMetadata
+from icefloe import commit as cm, errors, expressions as ex, manifests as mf, metadata as md, properties as props
+from icefloe.data import RowsInput, WriteRequest, incoming_tables, shape_table
 from icefloe.rows.branch import Branch
 from icefloe.rows.change import DELETE, MERGE, RowChange, Statement, rewrite
 from icefloe.rows.engines import ARROW, Engine, engine_for
@@ -26,38 +21,50 @@ class RowOperations:
     write_properties: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def metadata(self) -> TableMetadata:
+    def metadata(self) -> md.TableMetadata:
         """The table that the changes are planned on."""
         return self.branch.metadata
 
-    def append(self, data: RowsInput) -> Snapshot | None:
-        """Add rows."""
-        files = self._write(data)
-        # Files that were just written have names of their own: no other commit can have them.
-        merge = props.MANIFEST_MERGE_ENABLED.of(self.metadata.properties)
-        return self.branch.add(Append(self.metadata, files, merge=merge, check_duplicates=False)) if files else None
+    @property
+    def _request(self) -> WriteRequest:
+        """Where new rows go."""
+        metadata, changes = self.metadata, self.branch.changes
+        if self.write_properties:
+            metadata = replace(metadata, properties={**metadata.properties, **self.write_properties})
+        return WriteRequest(metadata, changes.storage, changes.row_files)
 
-    def dynamic_partition_overwrite(self, data: RowsInput) -> Snapshot | None:
+    def append(self, data: RowsInput) -> md.Snapshot | None:
+        """Add rows."""
+        files = engine_for(data).write(data, self._request)
+        # Files that were just written have names of their own: no other commit can have them.
+        merge = props.MANIFEST_MERGE_ENABLED.of({**self.metadata.properties, **self.write_properties})
+        return self.branch.add(cm.Append, files, merge=merge, check_duplicates=False) if files else None
+
+    def dynamic_partition_overwrite(self, data: RowsInput) -> md.Snapshot | None:
         """Add rows in place of all others of their partitions."""
         # Rows of an engine may come from the table itself; those in memory are what they are.
-        planned = replace(DELETE.planned(self.branch), read_nothing=engine_for(data) is ARROW)
-        files = self._write(data)
+        engine = engine_for(data)
+        planned = replace(DELETE.planned(self.branch), read_nothing=engine is ARROW)
+        files = engine.write(data, self._request)
         if not files:
             return None
-        return self.branch.add(ReplacePartitions(self.metadata, files, planned, check_duplicates=False))
+        return self.branch.add(cm.ReplacePartitions, files, planned, check_duplicates=False)
 
-    def fill(self, data: RowsInput) -> Snapshot | None:
+    def fill(self, data: RowsInput) -> md.Snapshot | None:
         """Make the data all the rows of a table that was just replaced: the snapshot says that others went, as Java's does."""
-        files = self._write(data)
-        return self.branch.add(Overwrite(self.metadata, None, add=files, row_filter=True, check_duplicates=False))
+        files = engine_for(data).write(data, self._request)
+        return self.branch.add(cm.Overwrite, None, add=files, row_filter=True, check_duplicates=False)
 
-    def delete(self, row_filter: str | Expression, case_sensitive: bool = True) -> Snapshot | None:
+    def delete(self, row_filter: str | ex.Expression, case_sensitive: bool = True) -> md.Snapshot | None:
         """Delete the rows that match."""
         return self._replace(row_filter, (), case_sensitive)
 
-    def overwrite(self, data: RowsInput, row_filter: str | Expression, case_sensitive: bool = True) -> Snapshot | None:
+    def overwrite(
+        self, data: RowsInput, row_filter: str | ex.Expression, case_sensitive: bool = True
+    ) -> md.Snapshot | None:
         """Delete the rows that match, and add others, in one step."""
-        return self._replace(row_filter, self._write(data), case_sensitive)
+        files = engine_for(data).write(data, self._request)
+        return self._replace(row_filter, files, case_sensitive)
 
     def upsert(
         self,
@@ -66,7 +73,7 @@ class RowOperations:
         when_matched_update_all: bool = True,
         when_not_matched_insert_all: bool = True,
         case_sensitive: bool = True,
-    ) -> Snapshot | None:
+    ) -> md.Snapshot | None:
         """Replace the rows that have the keys of the data by those of the data, and add the rest of it.
 
         The keys are the columns named, or the table's identifier fields. Rows that are replaced keep their row ids; rows that
@@ -74,7 +81,7 @@ class RowOperations:
         """
         updates, inserts = when_matched_update_all, when_not_matched_insert_all
         if not updates and not inserts:
-            raise InvalidInputError("an upsert that neither updates nor inserts does nothing; allow one of them")
+            raise errors.InvalidInputError("an upsert that neither updates nor inserts does nothing; allow one of them")
         schema = self.metadata.schema()
         key_ids = key_columns_of(schema, join_cols, case_sensitive)
         tables = [shape_table(table, schema) for table in incoming_tables(data)]
@@ -88,24 +95,24 @@ class RowOperations:
         return RowChange(self.branch, statement, engine)
 
     def _replace(
-        self, row_filter: str | Expression, files: Sequence[DataFile], case_sensitive: bool
-    ) -> Snapshot | None:
-        def replace_now(change: RowChange) -> Snapshot | None:
-            scan = change.branch.scan(as_expression(row_filter), case_sensitive=case_sensitive)
+        self, row_filter: str | ex.Expression, files: Sequence[mf.DataFile], case_sensitive: bool
+    ) -> md.Snapshot | None:
+        def replace_now(change: RowChange) -> md.Snapshot | None:
+            scan = change.branch.scan(ex.as_expression(row_filter), case_sensitive=case_sensitive)
             matches = change.find(scan, scan.bound_filter)
             return change.commit(matches, [*files, *rewrite(change, matches)], scan.bound_filter)
 
         return self._retried(DELETE, replace_now, files)
 
     def _retried(
-        self, statement: Statement, run: Callable[[RowChange], Snapshot | None], files: Sequence[DataFile] = ()
-    ) -> Snapshot | None:
+        self, statement: Statement, run: Callable[[RowChange], md.Snapshot | None], files: Sequence[mf.DataFile] = ()
+    ) -> md.Snapshot | None:
         """The result of a change, made once more on the newest state if files to read are gone; `files` are of both."""
         changes = self.branch.changes
         written = len(changes.row_files)
         try:
             return run(self.change(statement))
-        except LocationNotFoundError:
+        except errors.LocationNotFoundError:
             newest = self.branch.renewed()
             specs = {file.spec_id for file in files}
             if newest is None or any(
@@ -115,6 +122,3 @@ class RowOperations:
         # Files of the first try are of no use to the second one, and no commit names them.
         changes.discard(changes.row_files[written:])
         return run(replace(self, branch=newest).change(statement))
-
-    def _write(self, data: RowsInput) -> list[DataFile]:
-        return engine_for(data).write(data, self.branch.request(properties=self.write_properties))

@@ -13,14 +13,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe import expressions as ex
+from icefloe import errors, expressions as ex, metadata as md, planning
 from icefloe.data import ReadContext, read_task
-from icefloe.errors import InvalidInputError, InvalidValueError
 from icefloe.formats.array_metrics import internal_value
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.formats.equality_keys import EqualityKeys, key_columns
-from icefloe.metadata import Snapshot
-from icefloe.planning import FileScanTask
 from icefloe.rows.change import RowChange, rewrite
 from icefloe.rows.matching import MatchedRows, search_files
 from icefloe.rows.same_values import same_values
@@ -37,11 +34,13 @@ def key_columns_of(schema: Schema, names: Sequence[str] | None, case_sensitive: 
     """The ids of the columns that rows are joined by: those named, or the table's identifier fields."""
     if names is None:
         if not schema.identifier_field_ids:
-            raise InvalidInputError("the table has no identifier fields; name the columns to join by, as join_cols")
+            raise errors.InvalidInputError(
+                "the table has no identifier fields; name the columns to join by, as join_cols"
+            )
         return schema.identifier_field_ids
     ids = tuple(schema.find_field(name, case_sensitive).field_id for name in names)
     if not ids or any(field_id in schema.parents for field_id in ids):
-        raise InvalidInputError(
+        raise errors.InvalidInputError(
             f"rows are joined by top-level columns, at least one; given: {', '.join(names) or 'none'}"
         )
     return ids
@@ -60,13 +59,13 @@ class IncomingRows:
         keys = key_columns(self.rows, self.key_ids).rename_columns(names)
         for name in names:
             if keys.column(name).null_count:
-                raise InvalidValueError(
+                raise errors.InvalidValueError(
                     f"the data has null in {name!r}, by which rows are joined; keys must have values"
                 )
         if self.keys.count < self.rows.num_rows:
             order = np.argsort(self.keys.own_numbers, kind="stable")
             again = order[1:][np.diff(self.keys.own_numbers[order]) == 0]
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"the data has {len(np.unique(self.keys.own_numbers[again]))} keys more than once, such as "
                 f"{keys.slice(int(again[0]), 1).to_pylist()[0]}; keys must be unique"
             )
@@ -106,7 +105,7 @@ class IncomingRows:
         return ranges
 
 
-def upsert(change: RowChange, incoming: IncomingRows, *, updates: bool, inserts: bool) -> Snapshot | None:
+def upsert(change: RowChange, incoming: IncomingRows, *, updates: bool, inserts: bool) -> md.Snapshot | None:
     """Replace the rows that have the keys of incoming rows, where allowed, and add the other incoming rows, where allowed."""
     read = ex.bind(incoming.key_filter(), change.metadata.schema())
     context, lineage = change.branch.context, change.has_lineage
@@ -130,7 +129,7 @@ class KeyMatches:
     `indices` are those of the incoming rows with their keys, `is_same` says where these are equal, `row_ids` are their ids.
     """
 
-    task: FileScanTask
+    task: planning.FileScanTask
     positions: Numbers
     indices: Numbers
     is_same: Mask
@@ -138,7 +137,7 @@ class KeyMatches:
 
 
 def find_key_matches(
-    tasks: Iterable[FileScanTask],
+    tasks: Iterable[planning.FileScanTask],
     context: ReadContext,
     incoming: IncomingRows,
     *,
@@ -151,7 +150,7 @@ def find_key_matches(
     """
     columns = Schema(*incoming.key_schema.fields, *((reserved.ROW_ID,) if lineage else ()), reserved.POS)
 
-    def search(task: FileScanTask) -> tuple[Numbers, Numbers, Mask, Numbers] | None:
+    def search(task: planning.FileScanTask) -> tuple[Numbers, Numbers, Mask, Numbers] | None:
         parts: list[tuple[Numbers, Numbers, Numbers]] = []
         for batch in read_task(task, columns, context):
             numbers = incoming.keys.numbers(batch)
@@ -173,7 +172,7 @@ def find_key_matches(
 
 
 def _compared(
-    task: FileScanTask, positions: Numbers, indices: Numbers, incoming: IncomingRows, context: ReadContext
+    task: planning.FileScanTask, positions: Numbers, indices: Numbers, incoming: IncomingRows, context: ReadContext
 ) -> Mask:
     """Where the rows at these positions equal the incoming rows in all columns beside the keys.
 
@@ -196,7 +195,7 @@ def _is_fixed(field_type: types.IcebergType) -> bool:
 
 
 def _same_rows(
-    task: FileScanTask,
+    task: planning.FileScanTask,
     positions: Numbers,
     indices: Numbers,
     incoming: pa.Table,

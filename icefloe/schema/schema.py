@@ -148,22 +148,28 @@ class Schema:
         """Whether the schemas are equal but for their ids."""
         return self.fields == other.fields and self.identifier_field_ids == other.identifier_field_ids
 
-    def _check_identifier(self, field_id: int) -> None:
+    def key_field(self, field_id: int, noun: str) -> types.NestedField:
+        """The column, if rows can be told apart by it; an error names it as a field of that noun."""
         field = self.fields_by_id.get(field_id)
         if field is None:
-            raise InvalidSchemaError(f"identifier field id {field_id} is not in the schema")
+            raise InvalidSchemaError(f"{noun} field id {field_id} is not in the schema")
         name = self.names_by_id[field_id]
         if not isinstance(field.field_type, types.PrimitiveType) or isinstance(
             field.field_type, types.FloatType | types.DoubleType
         ):
             raise InvalidSchemaError(
-                f"identifier field {name!r} is of type {field.field_type}; it must be primitive and neither float nor double"
+                f"{noun} field {name!r} is of type {field.field_type}; it must be primitive and neither float nor double"
             )
+        for parent in self.ancestors(field_id):
+            if isinstance(parent.field_type, types.ListType | types.MapType):
+                raise InvalidSchemaError(f"{noun} field {name!r} is inside the list or map {parent.name!r}")
+        return field
+
+    def _check_identifier(self, field_id: int) -> None:
+        field, name = self.key_field(field_id, "identifier"), self.names_by_id[field_id]
         if not field.required:
             raise InvalidSchemaError(f"identifier field {name!r} is optional; it must be required")
         for parent in self.ancestors(field_id):
-            if isinstance(parent.field_type, types.ListType | types.MapType):
-                raise InvalidSchemaError(f"identifier field {name!r} is inside the list or map {parent.name!r}")
             if not parent.required:
                 raise InvalidSchemaError(f"identifier field {name!r} is inside the optional struct {parent.name!r}")
 

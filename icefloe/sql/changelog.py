@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from icefloe.errors import InvalidInputError, StateError
-from icefloe.metadata import TableMetadata
+from icefloe import errors, metadata as md
 from icefloe.rows import engine_named
 from icefloe.sql.calling import Call, Parameter, ParameterType as Type, Rows, procedure
 from icefloe.table import ChangesScan, Table
@@ -25,7 +24,7 @@ _OWN = (_START, _END, _START_TIME, _END_TIME)
 )
 def _create_changelog_view(call: Call) -> Rows:
     if call.engine is None:
-        raise StateError(
+        raise errors.StateError(
             "create_changelog_view makes a view of Spark; without Spark, table.scan_changes gives the rows"
         )
     view = call.get("changelog_view") or f"`{call.identifier()[-1]}_changes`"
@@ -39,7 +38,7 @@ def _chosen(call: Call, scan: ChangesScan) -> ChangesScan:
     columns, computes = call.get("identifier_columns") or (), call.get("compute_updates")
     pairs = bool(columns) if computes is None else computes
     if pairs and call.get("net_changes"):
-        raise InvalidInputError(
+        raise errors.InvalidInputError(
             "net_changes and compute_updates exclude each other: a row may change in several snapshots;"
             " leave one of them out"
         )
@@ -49,7 +48,7 @@ def _chosen(call: Call, scan: ChangesScan) -> ChangesScan:
         return scan
     scan = scan.with_updates(columns)
     if not scan.identifier():
-        raise InvalidInputError(
+        raise errors.InvalidInputError(
             "updates need something to tell rows by: name identifier_columns, or set the table's identifier fields"
         )
     return scan
@@ -62,9 +61,11 @@ def changes_by_options(table: Table, options: Mapping[str, str | None]) -> Chang
     start_time, end_time = (_number(given, key) for key in (_START_TIME, _END_TIME))
     for by_id, by_time, names in ((start, start_time, (_START, _START_TIME)), (end, end_time, (_END, _END_TIME))):
         if by_id is not None and by_time is not None:
-            raise InvalidInputError(f"options {names[0]!r} and {names[1]!r} exclude each other; leave one of them out")
+            raise errors.InvalidInputError(
+                f"options {names[0]!r} and {names[1]!r} exclude each other; leave one of them out"
+            )
     if start_time is not None and end_time is not None and start_time >= end_time:
-        raise InvalidInputError(f"{_START_TIME} is {start_time}, which is not before {_END_TIME}, {end_time}")
+        raise errors.InvalidInputError(f"{_START_TIME} is {start_time}, which is not before {_END_TIME}, {end_time}")
     if start_time is not None:
         start = _last_until(table.metadata, start_time)
     if end_time is not None:
@@ -80,10 +81,10 @@ def _number(options: Mapping[str, str], key: str) -> int | None:
     try:
         return None if text is None else int(text)
     except ValueError:
-        raise InvalidInputError(f"option {key!r} is {text!r}; it must be a whole number") from None
+        raise errors.InvalidInputError(f"option {key!r} is {text!r}; it must be a whole number") from None
 
 
-def _last_until(metadata: TableMetadata, milliseconds: int) -> int | None:
+def _last_until(metadata: md.TableMetadata, milliseconds: int) -> int | None:
     """The last snapshot that was current at a time, or None if the oldest that is left is younger."""
     if metadata.current_snapshot_id is None:
         return None

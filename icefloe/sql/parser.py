@@ -15,10 +15,7 @@ Everything else is Spark's: `parse_extension` returns None, and Spark's parser d
 
 import re
 
-from icefloe.errors import IcefloeError, InvalidExpressionError, InvalidInputError
-from icefloe.expressions import Cursor, Token, TokenKind
-from icefloe.metadata import SnapshotRefType
-from icefloe.partitioning import NullOrder, SortDirection
+from icefloe import errors, expressions as ex, metadata as md, partitioning as pt
 from icefloe.sql import statements as st
 
 _COMMENT = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`)|--[^\n]*|/\*.*?\*/""", re.DOTALL)
@@ -36,7 +33,7 @@ _HEAD = re.compile(rf"\s*((?:(?:{_KEYWORDS})\s+)+{_NAME})", re.IGNORECASE)
 _CLAUSE = re.compile(r"(?:\s+[A-Za-z]+\b){1,3}")
 _QUERIES = ("select", "with", "from", "values", "table", "explain")
 _UNITS_MS = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000}
-_REF_TYPES = {"branch": SnapshotRefType.BRANCH, "tag": SnapshotRefType.TAG}
+_REF_TYPES = {"branch": md.SnapshotRefType.BRANCH, "tag": md.SnapshotRefType.TAG}
 
 
 def parse_extension(text: str) -> st.Statement | None:
@@ -46,17 +43,17 @@ def parse_extension(text: str) -> st.Statement | None:
         return None
     try:
         return _Reader(plain).statement()
-    except InvalidExpressionError as error:
-        raise InvalidInputError(str(error).replace("of the filter", "of the statement")) from None
+    except errors.InvalidExpressionError as error:
+        raise errors.InvalidInputError(str(error).replace("of the filter", "of the statement")) from None
 
 
-class _Reader(Cursor):
+class _Reader(ex.Cursor):
     """Every method reads one rule of the grammar above."""
 
     def accept(self, *words: str) -> bool:
         """Whether these words come next, which are then behind the cursor."""
         following = self.tokens[self.index : self.index + len(words)]
-        if len(following) < len(words) or not all(map(Token.is_word, following, words)):
+        if len(following) < len(words) or not all(map(ex.Token.is_word, following, words)):
             return False
         self.index += len(words)
         return True
@@ -69,7 +66,7 @@ class _Reader(Cursor):
         self.expect("alter", "table")
         table = self.name()
         statement = self.clause(table)
-        if self.token.kind is not TokenKind.END:
+        if self.token.kind is not ex.TokenKind.END:
             raise self.expected("the end of the statement")
         return statement
 
@@ -95,7 +92,7 @@ class _Reader(Cursor):
     def write_order(self, table: st.Parts) -> st.Statement:
         distributed, ordering = False, ""
         order: tuple[st.SortKey, ...] = ()
-        while self.token.kind is not TokenKind.END:
+        while self.token.kind is not ex.TokenKind.END:
             if not distributed and self.accept("distributed", "by", "partition"):
                 distributed = True
             elif not ordering and self.accept("unordered"):
@@ -123,13 +120,13 @@ class _Reader(Cursor):
     def sort_key(self) -> st.SortKey:
         term = self.term()
         descending = not self.accept("asc") and self.accept("desc")
-        direction = SortDirection.DESC if descending else SortDirection.ASC
+        direction = pt.SortDirection.DESC if descending else pt.SortDirection.ASC
         if not self.accept("nulls"):
             return st.SortKey(term, direction)
         if self.accept("first"):
-            return st.SortKey(term, direction, NullOrder.NULLS_FIRST)
+            return st.SortKey(term, direction, pt.NullOrder.NULLS_FIRST)
         self.expect("last")
-        return st.SortKey(term, direction, NullOrder.NULLS_LAST)
+        return st.SortKey(term, direction, pt.NullOrder.NULLS_LAST)
 
     def create_ref(self, table: st.Parts) -> st.Statement:
         if self.accept("create", "or", "replace"):
@@ -145,7 +142,7 @@ class _Reader(Cursor):
         name = self.identifier("the name of the branch or tag")
         snapshot_id = self.number("a snapshot id") if self.accept("as", "of", "version") else None
         max_age = self.duration() if self.accept("retain") else None
-        is_branch = ref_type is SnapshotRefType.BRANCH
+        is_branch = ref_type is md.SnapshotRefType.BRANCH
         retention = self.retention() if is_branch and self.accept("with", "snapshot", "retention") else (None, None)
         return st.CreateRef(table, ref_type, name, when, snapshot_id, max_age, *retention)
 
@@ -153,14 +150,14 @@ class _Reader(Cursor):
         first = self.number("a number of snapshots, or an age")
         if not self.accept("snapshots"):
             return None, first * self.unit()
-        return first, self.duration() if self.token.kind is TokenKind.INTEGER else None
+        return first, self.duration() if self.token.kind is ex.TokenKind.INTEGER else None
 
     def drop_ref(self, table: st.Parts) -> st.Statement:
         ref_type = self.ref_type()
         if_exists = self.accept("if", "exists")
         return st.DropRef(table, ref_type, self.identifier("the name of the branch or tag"), if_exists)
 
-    def ref_type(self) -> SnapshotRefType:
+    def ref_type(self) -> md.SnapshotRefType:
         for word, ref_type in _REF_TYPES.items():
             if self.accept(word):
                 return ref_type
@@ -176,7 +173,7 @@ class _Reader(Cursor):
         raise self.expected("DAYS, HOURS or MINUTES")
 
     def number(self, what: str) -> int:
-        return int(self.take(what, TokenKind.INTEGER))
+        return int(self.take(what, ex.TokenKind.INTEGER))
 
     def term(self) -> str:
         """A column or a transform of one, as its text."""
@@ -184,7 +181,7 @@ class _Reader(Cursor):
         self.name()
         if self.accept_symbol("("):
             while not self.accept_symbol(")"):
-                if self.token.kind is TokenKind.END:
+                if self.token.kind is ex.TokenKind.END:
                     raise self.expected("')'")
                 self.index += 1
         last = self.tokens[self.index - 1]
@@ -206,9 +203,9 @@ class _Reader(Cursor):
         return tuple(parts)
 
     def identifier(self, what: str) -> str:
-        return self.take(what, TokenKind.WORD, TokenKind.NAME)
+        return self.take(what, ex.TokenKind.WORD, ex.TokenKind.NAME)
 
-    def take(self, what: str, *kinds: TokenKind) -> str:
+    def take(self, what: str, *kinds: ex.TokenKind) -> str:
         if self.token.kind not in kinds:
             raise self.expected(what)
         return self.advance().content
@@ -225,7 +222,7 @@ def head_of(text: str) -> str | None:
     return " ".join(head.split())
 
 
-def name_statement(error: IcefloeError, text: str) -> None:
+def name_statement(error: errors.IcefloeError, text: str) -> None:
     """Put the head of the statement in front of an error's message, unless it begins with it."""
     head = head_of(text)
     if head is None or len(error.args) != 1 or not isinstance(error.args[0], str):

@@ -9,16 +9,7 @@ import pyarrow as pa
 from icefloe.catalog import Catalog
 from icefloe.errors import InvalidInputError, NoSuchObjectError, NoSuchSnapshotError, ValidationError
 from icefloe.metadata import Snapshot, summary as totals
-from icefloe.sql import (  # noqa: F401 - they register their procedures
-    changelog,
-    delete_procedures,
-    expiring,
-    migrating,
-    rewrite_procedures,
-    statistics_procedures,
-    table_path_procedures,
-    upkeep,
-)
+from icefloe.sql import changelog, migrating, rewrite_procedures, upkeep  # noqa: F401 - they register their procedures
 from icefloe.sql.adding import add_files
 from icefloe.sql.calling import (
     NO_FOREIGN,

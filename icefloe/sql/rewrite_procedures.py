@@ -2,6 +2,15 @@
 
 import pyarrow as pa
 
+from icefloe.maintenance import (
+    MaintenanceEngine,
+    RewritePlan,
+    RewriteRequest,
+    Threads,
+    engine_of,
+    plan_rewrite,
+    run_rewrite,
+)
 from icefloe.sql.calling import Call, Parameter, ParameterType as Type, Rows, procedure
 
 _SMALL = 128 << 20
@@ -25,7 +34,15 @@ _SMALL = 128 << 20
     Parameter("branch", Type.STRING),
 )
 def _rewrite_data_files(call: Call) -> Rows:
-    arguments = {name: call.get(name) for name in ("strategy", "sort_order", "options", "where", "branch")}
-    plan = call.table().maintenance.rewrite_data_files(**arguments, dry_run=True)
+    strategy, sort_order = call.get("strategy"), call.get("sort_order")
+    options = RewriteRequest.options_of(strategy, sort_order, call.get("options"), None)
+    request = RewriteRequest(call.table(), strategy, sort_order, call.get("where"), options, call.get("branch"))
+    plan = plan_rewrite(request)
+    return [run_rewrite(plan, engine_for(plan, engine_of(call.engine)), again=request.again).counts]
+
+
+def engine_for(plan: RewritePlan, engine: MaintenanceEngine) -> MaintenanceEngine:
+    """The engine of the call, unless this process is faster: for little work, and by as many cores for any."""
+    here = Threads()
     is_small = sum(group.size_in_bytes for group in plan.groups) < _SMALL
-    return [plan.run(None if is_small else call.engine).counts]
+    return here if is_small or engine.cores <= here.cores else engine

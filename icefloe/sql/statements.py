@@ -7,10 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
 
-from icefloe import properties as props
-from icefloe.errors import NoSuchColumnError, NoSuchSnapshotError
-from icefloe.metadata import SnapshotRefType, TableMetadata
-from icefloe.partitioning import NullOrder, SortDirection
+from icefloe import errors, metadata as md, partitioning as pt, properties as props
 from icefloe.table import Table
 
 Parts = tuple[str, ...]
@@ -79,8 +76,8 @@ class SortKey:
     """One key of an order; nulls are where the direction puts them unless it says so."""
 
     term: str
-    direction: SortDirection = SortDirection.ASC
-    null_order: NullOrder | None = None
+    direction: pt.SortDirection = pt.SortDirection.ASC
+    null_order: pt.NullOrder | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +91,7 @@ class SetWriteOrder(Statement):
         with table.transaction() as tx:
             with tx.update_sort_order(case_sensitive) as order:
                 for key in self.order:
-                    by = order.asc if key.direction is SortDirection.ASC else order.desc
+                    by = order.asc if key.direction is pt.SortDirection.ASC else order.desc
                     by(key.term, null_order=key.null_order)
             if self.distribution is not None:
                 tx.set_properties({props.DISTRIBUTION_MODE.key: self.distribution})
@@ -124,7 +121,7 @@ class DropIdentifierFields(Statement):
         for column in self.columns:
             field_id = current.find_id(column, case_sensitive)
             if field_id not in current.identifier_field_ids:
-                raise NoSuchColumnError(
+                raise errors.NoSuchColumnError(
                     f"{column!r} is no identifier field; identifier fields are {', '.join(names) or 'none'}"
                 )
             dropped.append(current.find_column_name(field_id))
@@ -136,7 +133,7 @@ class DropIdentifierFields(Statement):
 class CreateRef(Statement):
     """`CREATE | REPLACE BRANCH | TAG name ...` with its retention."""
 
-    ref_type: SnapshotRefType
+    ref_type: md.SnapshotRefType
     name: str
     when_exists: WhenRefExists = WhenRefExists.FAIL
     snapshot_id: int | None = None
@@ -154,23 +151,23 @@ class CreateRef(Statement):
         retention = (self.max_ref_age_ms, self.max_snapshot_age_ms, self.min_snapshots_to_keep)
         with table.manage_snapshots() as refs:
             match self.ref_type, replaces:
-                case SnapshotRefType.BRANCH, False:
+                case md.SnapshotRefType.BRANCH, False:
                     refs.create_branch(self.name, self.snapshot_id, *retention)
-                case SnapshotRefType.TAG, False:
+                case md.SnapshotRefType.TAG, False:
                     refs.create_tag(self.name, self.snapshot_id, self.max_ref_age_ms)
-                case SnapshotRefType.BRANCH, True:
+                case md.SnapshotRefType.BRANCH, True:
                     refs.replace_branch(self.name, self._target(table.metadata))
                 case _:
                     refs.replace_tag(self.name, self._target(table.metadata))
             if replaces and any(value is not None for value in retention):
                 refs.set_retention(self.name, *retention)
 
-    def _target(self, metadata: TableMetadata) -> int:
+    def _target(self, metadata: md.TableMetadata) -> int:
         if self.snapshot_id is not None:
             return self.snapshot_id
         current = metadata.current_snapshot()
         if current is None:
-            raise NoSuchSnapshotError(f"{self.name!r} cannot be replaced: main has no snapshot to point to")
+            raise errors.NoSuchSnapshotError(f"{self.name!r} cannot be replaced: main has no snapshot to point to")
         return current.snapshot_id
 
 
@@ -178,7 +175,7 @@ class CreateRef(Statement):
 class DropRef(Statement):
     """`DROP BRANCH | TAG [IF EXISTS] name`."""
 
-    ref_type: SnapshotRefType
+    ref_type: md.SnapshotRefType
     name: str
     if_exists: bool = False
 
@@ -186,7 +183,7 @@ class DropRef(Statement):
         if self.if_exists and self.name not in table.metadata.refs:
             return
         with table.manage_snapshots() as refs:
-            if self.ref_type is SnapshotRefType.BRANCH:
+            if self.ref_type is md.SnapshotRefType.BRANCH:
                 refs.remove_branch(self.name)
             else:
                 refs.remove_tag(self.name)

@@ -1,16 +1,13 @@
 """The changes of a table under their names: on a handle each is a commit of its own, on a transaction a part of its commit."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Self
 
-from icefloe import properties as props
-from icefloe.commit import structure, target_of
+from icefloe import commit as cm, expressions as ex, metadata as md, partitioning as pt, properties as props
+from icefloe.commit import structure
 from icefloe.data import ForeignFile, RowsInput, describe_files, foreign_file
-from icefloe.expressions import AlwaysTrue, Expression
-from icefloe.metadata import Snapshot, TableMetadata
-from icefloe.partitioning import PartitionSpecUpdate, SortOrderUpdate
 from icefloe.schema import SchemaUpdate, create_name_mapping, format_name_mapping
 from icefloe.table.manage_snapshots import ManageSnapshots
 from icefloe.table.update_snapshot import UpdateSnapshot
@@ -28,16 +25,21 @@ class TableChanges(ABC):
 
     @property
     @abstractmethod
-    def _planned_on(self) -> TableMetadata:
+    def _planned_on(self) -> md.TableMetadata:
         """What the next change is planned on."""
 
     @abstractmethod
-    def _change(self, change: "Callable[[Transaction], Snapshot | None]") -> Snapshot | None:
-        """Make a change, and return its snapshot, if it has one."""
+    def _as_committed(self, planned: md.Snapshot | None) -> md.Snapshot | None:
+        """The snapshot of a change as it is in the table, once the change is committed."""
+
+    def _add(self, change: cm.Change) -> md.Snapshot | None:
+        with self._begin() as tx:
+            planned = tx.add(change)
+        return self._as_committed(planned)
 
     def append(
         self, data: RowsInput, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = None
-    ) -> Snapshot | None:
+    ) -> md.Snapshot | None:
         """Add rows, and return the new snapshot.
 
         Args:
@@ -49,16 +51,18 @@ class TableChanges(ABC):
         >>> table.scan().count()
         4
         """
-        return self._change(lambda tx: tx.rows(branch, snapshot_properties).append(data))
+        with self._begin() as tx:
+            planned = tx.rows(branch, snapshot_properties).append(data)
+        return self._as_committed(planned)
 
     def overwrite(
         self,
         data: RowsInput,
-        overwrite_filter: str | Expression | None = None,
+        overwrite_filter: str | ex.Expression | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
         branch: str | None = None,
         case_sensitive: bool = True,
-    ) -> Snapshot | None:
+    ) -> md.Snapshot | None:
         """Delete matching rows, or all rows without a filter, and add others, in one commit.
 
         Args:
@@ -72,22 +76,26 @@ class TableChanges(ABC):
         >>> sorted(table.scan().to_arrow().column("id").to_pylist())
         [2, 9]
         """
-        chosen = AlwaysTrue() if overwrite_filter is None else overwrite_filter
-        return self._change(lambda tx: tx.rows(branch, snapshot_properties).overwrite(data, chosen, case_sensitive))
+        chosen = ex.AlwaysTrue() if overwrite_filter is None else overwrite_filter
+        with self._begin() as tx:
+            planned = tx.rows(branch, snapshot_properties).overwrite(data, chosen, case_sensitive)
+        return self._as_committed(planned)
 
     def dynamic_partition_overwrite(
         self, data: RowsInput, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = None
-    ) -> Snapshot | None:
+    ) -> md.Snapshot | None:
         """Add rows, replacing all others in their partitions."""
-        return self._change(lambda tx: tx.rows(branch, snapshot_properties).dynamic_partition_overwrite(data))
+        with self._begin() as tx:
+            planned = tx.rows(branch, snapshot_properties).dynamic_partition_overwrite(data)
+        return self._as_committed(planned)
 
     def delete(
         self,
-        delete_filter: str | Expression,
+        delete_filter: str | ex.Expression,
         snapshot_properties: Mapping[str, str] | None = None,
         branch: str | None = None,
         case_sensitive: bool = True,
-    ) -> Snapshot | None:
+    ) -> md.Snapshot | None:
         """Delete matching rows, as `write.delete.mode` says; None if no row matches.
 
         Args:
@@ -100,7 +108,9 @@ class TableChanges(ABC):
         >>> table.scan().to_arrow().column("id").to_pylist()
         [2]
         """
-        return self._change(lambda tx: tx.rows(branch, snapshot_properties).delete(delete_filter, case_sensitive))
+        with self._begin() as tx:
+            planned = tx.rows(branch, snapshot_properties).delete(delete_filter, case_sensitive)
+        return self._as_committed(planned)
 
     def upsert(
         self,
@@ -111,7 +121,7 @@ class TableChanges(ABC):
         case_sensitive: bool = True,
         branch: str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
-    ) -> Snapshot | None:
+    ) -> md.Snapshot | None:
         """Replace rows that have a key of the data, and insert the other rows of the data, as `write.merge.mode` says.
 
         Args:
@@ -129,7 +139,9 @@ class TableChanges(ABC):
         [10.0, 20.0, 33.0, 40.0]
         """
         switches = (when_matched_update_all, when_not_matched_insert_all, case_sensitive)
-        return self._change(lambda tx: tx.rows(branch, snapshot_properties).upsert(data, join_cols, *switches))
+        with self._begin() as tx:
+            planned = tx.rows(branch, snapshot_properties).upsert(data, join_cols, *switches)
+        return self._as_committed(planned)
 
     def add_files(
         self,
@@ -140,7 +152,7 @@ class TableChanges(ABC):
         *,
         spec_id: int | None = None,
         workers: int | None = None,
-    ) -> Snapshot | None:
+    ) -> md.Snapshot | None:
         """Add existing data files as they are: Parquet, or ORC and Avro by their file extensions.
 
         They are checked against the schema first. The partition of a file comes from its `name=value` folders, or from the
@@ -148,7 +160,7 @@ class TableChanges(ABC):
         table a name mapping if it has none.
         """
 
-        def add(tx: "Transaction") -> Snapshot | None:
+        with self._begin() as tx:
             metadata, storage = tx.table_metadata, tx.storage
             foreign = [path if isinstance(path, ForeignFile) else foreign_file(storage, path) for path in file_paths]
             spec = None if spec_id is None else metadata.spec(spec_id)
@@ -159,9 +171,8 @@ class TableChanges(ABC):
             if not described.files:
                 return None
             update = tx.update_snapshot(branch, snapshot_properties)
-            return update.merge_append(described.files, check_duplicates=check_duplicate_files)
-
-        return self._change(add)
+            planned = update.merge_append(described.files, check_duplicates=check_duplicate_files)
+        return self._as_committed(planned)
 
     def update_snapshot(
         self,
@@ -172,8 +183,8 @@ class TableChanges(ABC):
     ) -> UpdateSnapshot:
         """Low-level changes of files, each one a snapshot."""
         metadata = self._planned_on
-        target = target_of(metadata, branch, snapshot_properties, stage_only=stage_only)
-        return UpdateSnapshot(metadata, target, lambda change: self._change(lambda tx: tx.add(change)))
+        target = cm.target_of(metadata, branch, snapshot_properties, stage_only=stage_only)
+        return UpdateSnapshot(metadata, target, self._add)
 
     @contextmanager
     def update_schema(
@@ -189,7 +200,7 @@ class TableChanges(ABC):
             tx.add(structure.SetSchema(update.apply(), planned))
 
     @contextmanager
-    def update_spec(self, case_sensitive: bool = True) -> Iterator[PartitionSpecUpdate]:
+    def update_spec(self, case_sensitive: bool = True) -> Iterator[pt.PartitionSpecUpdate]:
         """Change the partition spec: `with table.update_spec() as update: update.add_field(...)`."""
         with self._begin() as tx:
             planned = tx.table_metadata
@@ -198,7 +209,7 @@ class TableChanges(ABC):
             tx.add(structure.SetSpec(update.apply().spec, planned))
 
     @contextmanager
-    def update_sort_order(self, case_sensitive: bool = True) -> Iterator[SortOrderUpdate]:
+    def update_sort_order(self, case_sensitive: bool = True) -> Iterator[pt.SortOrderUpdate]:
         """Replace the sort order: `with table.update_sort_order() as update: update.asc(...)`."""
         with self._begin() as tx:
             planned = tx.table_metadata

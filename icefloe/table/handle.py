@@ -1,24 +1,12 @@
 """The handle of a table that users hold: what it is now, and the ways to change it. It joins rooms and holds no rule."""
 
 import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Self
 
-from icefloe.commit import Caches, Committer, Surroundings, TableState, Timing, check_same_table
-from icefloe.errors import without_credentials
-from icefloe.expressions import Expression
+from icefloe import commit as cm, errors, expressions as ex, metadata as md, partitioning as pt, planning
 from icefloe.inspect import Inspect
 from icefloe.maintenance import Maintenance
-from icefloe.metadata import (
-    PartitionStatisticsFile,
-    Snapshot,
-    SnapshotLogEntry,
-    SnapshotRef,
-    StatisticsFile,
-    TableMetadata,
-)
-from icefloe.partitioning import PartitionSpec, SortOrder
-from icefloe.planning import LoggingReporter, Planner, Reporter
 from icefloe.schema import Schema
 from icefloe.storage import Storage
 from icefloe.table.changes import TableChanges
@@ -40,31 +28,31 @@ class Table(TableChanges):
     def __init__(
         self,
         identifier: tuple[str, ...],
-        state: TableState,
-        committer: Committer,
+        state: cm.TableState,
+        committer: cm.Committer,
         *,
-        caches: Caches | None = None,
-        timing: Timing | None = None,
-        reporter: Reporter | None = None,
-        planner: Planner | None = None,
+        caches: cm.Caches | None = None,
+        timing: cm.Timing | None = None,
+        reporter: planning.Reporter | None = None,
+        planner: planning.Planner | None = None,
     ) -> None:
         self._identifier = tuple(identifier)
         self._state = state
         self._committer = committer
-        self._caches = caches or Caches()
-        self._timing = timing or Timing()
-        self._reporter = reporter or LoggingReporter()
+        self._caches = caches or cm.Caches()
+        self._timing = timing or cm.Timing()
+        self._reporter = reporter or planning.LoggingReporter()
         self._planner = planner
 
     def __repr__(self) -> str:
-        return without_credentials(f"Table({'.'.join(self._identifier)}, {self._state.metadata_location})")
+        return errors.without_credentials(f"Table({'.'.join(self._identifier)}, {self._state.metadata_location})")
 
     def __getstate__(self) -> dict[str, object]:
         """All but what belongs to this process: a pickle is the handle in its state, and as secret as that of its catalog."""
         return {name: value for name, value in vars(self).items() if name not in ("_caches", "_timing")}
 
     def __setstate__(self, state: dict[str, object]) -> None:
-        vars(self).update(state, _caches=Caches(), _timing=Timing())
+        vars(self).update(state, _caches=cm.Caches(), _timing=cm.Timing())
 
     # -- what it is
 
@@ -73,12 +61,12 @@ class Table(TableChanges):
         return self._identifier
 
     @property
-    def state(self) -> TableState:
+    def state(self) -> cm.TableState:
         """The metadata and where it is stored."""
         return self._state
 
     @property
-    def metadata(self) -> TableMetadata:
+    def metadata(self) -> md.TableMetadata:
         """All that the table's metadata says."""
         return self._state.metadata
 
@@ -114,55 +102,55 @@ class Table(TableChanges):
         """All schemas by id."""
         return dict(self.metadata.schemas_by_id)
 
-    def spec(self) -> PartitionSpec:
+    def spec(self) -> pt.PartitionSpec:
         """The partition spec of new data."""
         return self.metadata.spec()
 
-    def specs(self) -> dict[int, PartitionSpec]:
+    def specs(self) -> dict[int, pt.PartitionSpec]:
         """All partition specs by id."""
         return dict(self.metadata.specs_by_id)
 
-    def sort_order(self) -> SortOrder:
+    def sort_order(self) -> pt.SortOrder:
         """The sort order of new data."""
         return self.metadata.sort_order()
 
-    def sort_orders(self) -> dict[int, SortOrder]:
+    def sort_orders(self) -> dict[int, pt.SortOrder]:
         """All sort orders by id."""
         return dict(self.metadata.sort_orders_by_id)
 
-    def snapshots(self) -> list[Snapshot]:
+    def snapshots(self) -> list[md.Snapshot]:
         """All snapshots, oldest first."""
         return list(self.metadata.snapshots)
 
-    def current_snapshot(self) -> Snapshot | None:
+    def current_snapshot(self) -> md.Snapshot | None:
         """The head of `main`; None in a table without commits."""
         return self.metadata.current_snapshot()
 
-    def snapshot_by_id(self, snapshot_id: int) -> Snapshot | None:
+    def snapshot_by_id(self, snapshot_id: int) -> md.Snapshot | None:
         """The snapshot of that id, if there is one."""
         return self.metadata.snapshot_by_id(snapshot_id)
 
-    def snapshot_by_name(self, name: str) -> Snapshot | None:
+    def snapshot_by_name(self, name: str) -> md.Snapshot | None:
         """The snapshot of a branch or tag, if there is such a ref."""
         return self.metadata.snapshot_by_name(name)
 
-    def snapshot_as_of_timestamp(self, timestamp_ms: int) -> Snapshot:
+    def snapshot_as_of_timestamp(self, timestamp_ms: int) -> md.Snapshot:
         """The snapshot that was current at that time."""
         return self.metadata.snapshot_as_of(timestamp_ms)
 
-    def refs(self) -> dict[str, SnapshotRef]:
+    def refs(self) -> dict[str, md.SnapshotRef]:
         """Branches and tags by name."""
         return dict(self.metadata.refs)
 
-    def history(self) -> list[SnapshotLogEntry]:
+    def history(self) -> list[md.SnapshotLogEntry]:
         """The snapshots that became current, each with the time."""
         return list(self.metadata.snapshot_log)
 
-    def statistics(self) -> list[StatisticsFile]:
+    def statistics(self) -> list[md.StatisticsFile]:
         """The statistics files."""
         return list(self.metadata.statistics)
 
-    def partition_statistics(self) -> list[PartitionStatisticsFile]:
+    def partition_statistics(self) -> list[md.PartitionStatisticsFile]:
         """The partition statistics files."""
         return list(self.metadata.partition_statistics)
 
@@ -172,20 +160,22 @@ class Table(TableChanges):
         return Maintenance(self)
 
     @property
-    def surroundings(self) -> Surroundings | None:
+    def surroundings(self) -> cm.Surroundings | None:
         """What is known of the catalog that the table is in."""
-        return self._committer if isinstance(self._committer, Surroundings) else None
+        return self._committer if isinstance(self._committer, cm.Surroundings) else None
 
     def refresh(self) -> Self:
         """Move this handle to the newest state; an error if another table has the name by now."""
         newest = self._committer.load()
-        check_same_table(self.metadata, newest.metadata, ".".join(self._identifier))
-        self._state = newest
+        cm.check_same_table(self.metadata, newest.metadata, ".".join(self._identifier))
+        if newest.metadata_location is None or newest.metadata_location != self._state.metadata_location:
+            # A metadata file never changes: what is known of the same one stays, with all that was derived from it.
+            self._state = newest
         return self
 
     def scan(
         self,
-        row_filter: str | Expression | None = None,
+        row_filter: str | ex.Expression | None = None,
         selected_fields: Sequence[str] = ("*",),
         case_sensitive: bool = True,
         snapshot_id: int | None = None,
@@ -230,7 +220,7 @@ class Table(TableChanges):
         self,
         from_snapshot_id: int | None = None,
         to_snapshot_id: int | None = None,
-        row_filter: str | Expression | None = None,
+        row_filter: str | ex.Expression | None = None,
         selected_fields: Sequence[str] = ("*",),
         case_sensitive: bool = True,
         options: Mapping[str, str] | None = None,
@@ -318,13 +308,14 @@ class Table(TableChanges):
         >>> sorted(table.scan().to_arrow().column("id").to_pylist())
         [2, 3, 5]
         """
-        return Transaction(self)
+        return Transaction(self._state, self._committer, self._caches, self._timing, self._reporter, self)
 
     _begin = transaction
 
     @property
-    def _planned_on(self) -> TableMetadata:
+    def _planned_on(self) -> md.TableMetadata:
         return self.metadata
 
-    def _change(self, change: Callable[[Transaction], Snapshot | None]) -> Snapshot | None:
-        return self.transaction().run(change)
+    def _as_committed(self, planned: md.Snapshot | None) -> md.Snapshot | None:
+        # Another writer may have been faster: then it has another parent and other numbers than planned.
+        return None if planned is None else self.metadata.snapshot_by_id(planned.snapshot_id)

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from icefloe import errors, planning
 from icefloe.data import changes, scanning
-from icefloe.errors import NotInstalledError
-from icefloe.planning import ChangelogScan, TableScan
 from icefloe.rows import engine_named
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class DataScan(TableScan):
+class DataScan(planning.TableScan):
     """A scan with its rows as Arrow, or for another library. The methods that refine it return a new scan.
 
     >>> table.scan().filter("region = 'eu'").select("id").with_limit(5).to_arrow().to_pylist()
@@ -61,7 +60,7 @@ class DataScan(TableScan):
 
 
 @dataclass(frozen=True)
-class ChangesScan(ChangelogScan):
+class ChangesScan(planning.ChangelogScan):
     """Changes between snapshots as rows, with `_change_type`, `_change_ordinal` and `_commit_snapshot_id`."""
 
     def to_arrow(self) -> pa.Table:
@@ -81,6 +80,6 @@ def _installed(package: str) -> Any:
     try:
         return import_module(package)
     except ImportError:
-        raise NotInstalledError(
+        raise errors.NotInstalledError(
             f"{package} is not installed; `pip install {package}` makes this work, `to_arrow` works without it"
         ) from None

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from icefloe.commit import ChangeSet, Committed, Expire, Outcome, SendUpdates, SetLocation, StatisticsChange, result_of
+from icefloe import commit as cm
 from icefloe.metadata import Snapshot, TableMetadata, updates as up
 from icefloe.rows import Branch, RowOperations
 from icefloe.table.changes import TableChanges
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
     from icefloe.table.handle import Table
 
 
-class Transaction(ChangeSet, TableChanges):
+@dataclass(eq=False, repr=False)
+class Transaction(cm.ChangeSet, TableChanges):
     """Changes that are committed together, all or none; the table is not touched before.
 
     Leaving the `with` block commits; leaving it by an error discards everything.
@@ -25,34 +27,32 @@ class Transaction(ChangeSet, TableChanges):
     ('id', 'region', 'amount')
     """
 
-    def __init__(self, table: "Table") -> None:
-        super().__init__(
-            table._state, table._committer, caches=table._caches, timing=table._timing, reporter=table._reporter
-        )
-        self._table = table
+    _table: "Table"
 
     def rows(self, branch: str | None = None, snapshot_properties: Mapping[str, str] | None = None) -> RowOperations:
         """Changes of rows: append, overwrite, delete, upsert; each call is one snapshot of the commit."""
-        return RowOperations(Branch.on(self, self._table.scan, branch, snapshot_properties))
+        metadata = self.table_metadata
+        target = cm.target_of(metadata, branch, snapshot_properties)
+        return RowOperations(Branch(self, metadata, target, self._table.scan))
 
     def update_location(self, location: str) -> Self:
         """Move the base location for new files."""
-        self.add(SetLocation(location))
+        self.add(cm.SetLocation(location))
         return self
 
-    def update_statistics(self, change: StatisticsChange) -> Self:
+    def update_statistics(self, change: cm.StatisticsChange) -> Self:
         """Set and remove statistics files."""
         self.add(change)
         return self
 
-    def expire_snapshots(self, expire: Expire) -> Self:
+    def expire_snapshots(self, expire: cm.Expire) -> Self:
         """Drop old snapshots from the metadata; no file is deleted."""
         self.add(expire)
         return self
 
     def apply_updates(self, *updates: up.TableUpdate) -> Self:
         """Any metadata updates, as they are."""
-        self.add(SendUpdates(updates))
+        self.add(cm.SendUpdates(updates))
         return self
 
     def commit_transaction(self) -> "Table":
@@ -60,14 +60,17 @@ class Transaction(ChangeSet, TableChanges):
         self.commit()
         return self._table
 
-    def commit(self) -> Committed:
+    def commit(self) -> cm.Committed:
         """The same, with what was committed."""
-        return result_of(self.try_commit(), self._committer.name)
+        return cm.result_of(self.try_commit(), self._committer.name)
 
-    def try_commit(self) -> Outcome:
+    def try_commit(self) -> cm.Outcome:
         """The same, with the outcome as a value instead of an error; the table handle moves to the new state."""
-        outcome = self._send()
-        if isinstance(outcome, Committed):
+        self.close()
+        outcome = cm.CommitLoop(
+            self.base, self._committer, self._bench, self._changes, self._timing, self._reporter
+        ).run()
+        if isinstance(outcome, cm.Committed):
             self._table._state = outcome.state
         return outcome
 
@@ -75,7 +78,7 @@ class Transaction(ChangeSet, TableChanges):
         """Make a change and commit: its snapshot as it was committed, as another writer may have been faster."""
         with self:
             planned = change(self)
-        return None if planned is None else self._table.metadata.snapshot_by_id(planned.snapshot_id)
+        return self._table._as_committed(planned)
 
     def __enter__(self) -> Self:
         return self
@@ -85,15 +88,15 @@ class Transaction(ChangeSet, TableChanges):
     ) -> None:
         if kind is None:
             if self._is_open:
-                self.commit()
+                cm.result_of(self.try_commit(), self._committer.name)
         elif issubclass(kind, Exception):
             self.abandon()
 
     def _begin(self) -> AbstractContextManager[Self]:
         return nullcontext(self)
 
-    def _change(self, change: Callable[[Self], Snapshot | None]) -> Snapshot | None:
-        return change(self)
+    def _as_committed(self, planned: Snapshot | None) -> Snapshot | None:
+        return planned
 
     @property
     def _planned_on(self) -> TableMetadata:

@@ -5,25 +5,23 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Concatenate, ParamSpec
 
-from icefloe import commit
-from icefloe.manifests import ManifestContent, ManifestFile
-from icefloe.metadata import Snapshot, TableMetadata
+from icefloe import commit, manifests as mf, metadata as md
 
 P = ParamSpec("P")
 
 
 def _adds(
-    operation: Callable[Concatenate[TableMetadata, P], commit.SnapshotOperation],
-) -> Callable[Concatenate["UpdateSnapshot", P], Snapshot | None]:
+    operation: Callable[Concatenate[md.TableMetadata, P], commit.SnapshotOperation],
+) -> Callable[Concatenate["UpdateSnapshot", P], md.Snapshot | None]:
     """A method that takes what the operation takes, except for the metadata, and does it."""
 
     @wraps(operation)
-    def add(self: "UpdateSnapshot", /, *arguments: P.args, **options: P.kwargs) -> Snapshot | None:
+    def add(self: "UpdateSnapshot", /, *arguments: P.args, **options: P.kwargs) -> md.Snapshot | None:
         return self.add(operation(self.metadata, *arguments, **options))
 
     _, *parameters = inspect.signature(operation).parameters.values()
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-    vars(add)["__signature__"] = inspect.Signature([own, *parameters], return_annotation=Snapshot | None)
+    vars(add)["__signature__"] = inspect.Signature([own, *parameters], return_annotation=md.Snapshot | None)
     return add
 
 
@@ -35,13 +33,13 @@ class UpdateSnapshot:
     """
 
     def __init__(
-        self, metadata: TableMetadata, target: commit.Target, submit: Callable[[commit.Change], Snapshot | None]
+        self, metadata: md.TableMetadata, target: commit.Target, submit: Callable[[commit.Change], md.Snapshot | None]
     ) -> None:
         self.metadata = metadata
         self._target = target
         self._submit = submit
 
-    def add(self, operation: commit.SnapshotOperation) -> Snapshot | None:
+    def add(self, operation: commit.SnapshotOperation) -> md.Snapshot | None:
         """Do any operation, on the branch of this door."""
         return self._submit(commit.SnapshotChange(operation, self._target))
 
@@ -50,27 +48,27 @@ class UpdateSnapshot:
     rewrite_files = _adds(commit.RewriteFiles)
     row_delta = _adds(commit.RowDelta)
 
-    def fast_append(self, files: commit.FilesInput, *, check_duplicates: bool = True) -> Snapshot | None:
+    def fast_append(self, files: commit.FilesInput, *, check_duplicates: bool = True) -> md.Snapshot | None:
         """Add data files by new manifests alone."""
         return self.add(commit.Append(self.metadata, files, check_duplicates=check_duplicates))
 
-    def merge_append(self, files: commit.FilesInput, *, check_duplicates: bool = True) -> Snapshot | None:
+    def merge_append(self, files: commit.FilesInput, *, check_duplicates: bool = True) -> md.Snapshot | None:
         """Add data files, and merge small manifests when there are many."""
         return self.add(commit.Append(self.metadata, files, merge=True, check_duplicates=check_duplicates))
 
-    def delete(self, row_filter: commit.FilterInput, *, case_sensitive: bool = True) -> Snapshot | None:
+    def delete(self, row_filter: commit.FilterInput, *, case_sensitive: bool = True) -> md.Snapshot | None:
         """Remove all files of matching rows; a file with other rows, too, is an error."""
         return self.overwrite(None, row_filter=row_filter, case_sensitive=case_sensitive)
 
-    def delete_files(self, files: commit.NamedInput, planned: commit.Planned) -> Snapshot | None:
+    def delete_files(self, files: commit.NamedInput, planned: commit.Planned) -> md.Snapshot | None:
         """Remove these data files, which must all be in the table."""
         return self.overwrite(planned, remove=files)
 
     def rewrite_manifests(
         self,
-        content: ManifestContent | None = None,
-        choose: Callable[[ManifestFile], bool] | None = None,
-    ) -> Snapshot | None:
+        content: mf.ManifestContent | None = None,
+        choose: Callable[[mf.ManifestFile], bool] | None = None,
+    ) -> md.Snapshot | None:
         """Write manifests anew, of the right size and sorted by partition; no file comes or goes.
 
         Those of one kind, or of both; nothing happens if they are good already.

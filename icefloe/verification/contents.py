@@ -5,9 +5,8 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from icefloe import properties as props
+from icefloe import errors, manifests as mf, properties as props
 from icefloe.data import group_rows, open_file, partition_constants
-from icefloe.errors import InvalidInputError, InvalidValueError
 from icefloe.formats.array_metrics import MetricsCollector
 from icefloe.formats.field_ids import foreign_ids, misplaced_ids, missing_ids, variant_ids
 from icefloe.formats.file_formats import FileReader, reader_of
@@ -15,7 +14,6 @@ from icefloe.formats.metrics import FULL, Metrics
 from icefloe.formats.parquet.metrics import parquet_metrics
 from icefloe.formats.parquet.reader import ParquetFileReader
 from icefloe.formats.position_deletes import POSITION_DELETE_SCHEMA
-from icefloe.manifests import DataFile, FileContent
 from icefloe.partitioning import PartitionSpec, transforms as tr
 from icefloe.schema import GeoPoint, NameMapping, Schema, Value, decode_bound, parse_name_mapping, reserved, types
 from icefloe.storage import Input
@@ -36,9 +34,9 @@ class Contents:
         text = props.NAME_MAPPING.of(self._subject.metadata.properties)
         return None if text is None else parse_name_mapping(text)
 
-    def problems(self, file: DataFile, snapshot_id: int) -> tuple[list[Problem], int]:
+    def problems(self, file: mf.DataFile, snapshot_id: int) -> tuple[list[Problem], int]:
         """What is wrong with a file of rows of a snapshot, and how many rows were read for it."""
-        is_position = file.content is FileContent.POSITION_DELETES
+        is_position = file.content is mf.FileContent.POSITION_DELETES
         schema = POSITION_DELETE_SCHEMA if is_position else self._subject.columns_of(snapshot_id)
         with open_file(file, self._subject.storage) as source:
             reader = self._reader(file, source, schema)
@@ -48,7 +46,7 @@ class Contents:
                 return [*ids, *problems], rows
             return [*ids, *self._by_footer(file, source, reader, schema)], 0
 
-    def _ids(self, file: DataFile, file_schema: Schema, schema: Schema) -> Iterator[Problem]:
+    def _ids(self, file: mf.DataFile, file_schema: Schema, schema: Schema) -> Iterator[Problem]:
         """What is wrong with the field ids of a file; those that a name mapping gives count as the file's own."""
         schemas = self._subject.metadata.schemas
         if self._mapping is None:
@@ -77,11 +75,11 @@ class Contents:
         schemas = self._subject.metadata.schemas
         return len(schemas) == max(schema.schema_id for schema in schemas) + 1
 
-    def _reader(self, file: DataFile, source: Input, schema: Schema) -> FileReader:
-        constants = partition_constants(file, self._subject.metadata) if file.content is FileContent.DATA else None
+    def _reader(self, file: mf.DataFile, source: Input, schema: Schema) -> FileReader:
+        constants = partition_constants(file, self._subject.metadata) if file.content is mf.FileContent.DATA else None
         return reader_of(file.file_format)(source, file.file_path, schema, mapping=self._mapping, constants=constants)
 
-    def _by_footer(self, file: DataFile, source: Input, reader: FileReader, schema: Schema) -> Iterator[Problem]:
+    def _by_footer(self, file: mf.DataFile, source: Input, reader: FileReader, schema: Schema) -> Iterator[Problem]:
         if not isinstance(reader, ParquetFileReader):
             source.seek(0)
             counter = self._reader(file, source, Schema(reserved.POS))
@@ -92,7 +90,7 @@ class Contents:
         metrics = parquet_metrics(reader.footer, schema, modes, file_schema=reader.file_schema)
         yield from _compare_metrics(file, metrics, schema, is_exact=False)
 
-    def _by_rows(self, file: DataFile, reader: FileReader, schema: Schema) -> tuple[list[Problem], int]:
+    def _by_rows(self, file: mf.DataFile, reader: FileReader, schema: Schema) -> tuple[list[Problem], int]:
         present = reader.file_schema.fields_by_id
         modes = {field_id: FULL for field_id in schema.fields_by_id if field_id in present}
         collector = MetricsCollector(schema, modes)
@@ -105,7 +103,7 @@ class Contents:
         return [*problems, *_compare_metrics(file, collector.metrics(), schema, is_exact=True)], rows
 
 
-def _compare_rows(file: DataFile, rows: int) -> Iterator[Problem]:
+def _compare_rows(file: mf.DataFile, rows: int) -> Iterator[Problem]:
     if rows != file.record_count:
         yield Code.RECORD_COUNT, f"its record count is {file.record_count}; it has {rows} rows"
 
@@ -113,13 +111,13 @@ def _compare_rows(file: DataFile, rows: int) -> Iterator[Problem]:
 class _PartitionCheck:
     """Whether the rows of a data or equality delete file are of its partition, as far as its columns tell."""
 
-    def __init__(self, file: DataFile, spec: PartitionSpec, schema: Schema, present: Collection[int]) -> None:
+    def __init__(self, file: mf.DataFile, spec: PartitionSpec, schema: Schema, present: Collection[int]) -> None:
         self._schema = schema
         chosen = [
             (field, value)
             for field, value in zip(spec.fields, file.partition, strict=True)
             # Equality deletes may hold key columns only, and rows of others for information; their partition is their scope.
-            if file.content is FileContent.DATA
+            if file.content is mf.FileContent.DATA
             and field.source_id in present
             and field.source_id in self._schema.fields_by_id
             and not isinstance(field.transform, tr.UnknownTransform)
@@ -140,7 +138,7 @@ class _PartitionCheck:
                         f"are of {self._shown(partition)}"
                     )
                     return
-        except InvalidInputError as error:
+        except errors.InvalidInputError as error:
             self._problem = f"its rows have no partition: {error}"
 
     def _shown(self, values: tuple[Value, ...]) -> str:
@@ -156,7 +154,7 @@ _WHOLE_TEXT = 64
 """Bounds of text and bytes in a footer that are this long may have been cut by the writer."""
 
 
-def _compare_metrics(file: DataFile, actual: Metrics, schema: Schema, is_exact: bool) -> Iterator[Problem]:
+def _compare_metrics(file: mf.DataFile, actual: Metrics, schema: Schema, is_exact: bool) -> Iterator[Problem]:
     """What is wrong with the metrics of a file; `is_exact` says that the actual ones come from rows and not from a footer."""
     for name in ("value_counts", "null_value_counts", "nan_value_counts"):
         recorded, counted = getattr(file, name), getattr(actual, name)
@@ -170,7 +168,7 @@ def _compare_metrics(file: DataFile, actual: Metrics, schema: Schema, is_exact: 
 
 
 def _compare_bounds(
-    file: DataFile, actual: Metrics, field_id: int, schema: Schema, is_exact: bool
+    file: mf.DataFile, actual: Metrics, field_id: int, schema: Schema, is_exact: bool
 ) -> Iterator[Problem]:
     field_type = schema.fields_by_id[field_id].field_type
     may_be_cut = not is_exact and isinstance(field_type, types.StringType | types.BinaryType | types.FixedType)
@@ -181,7 +179,7 @@ def _compare_bounds(
         what = f"the {word} bound of column {_name(schema, field_id)} is"
         try:
             bound = decode_bound(recorded, field_type)
-        except InvalidValueError as error:
+        except errors.InvalidValueError as error:
             yield Code.COLUMN_BOUNDS, f"{what} no value of type {field_type}: {error}"
             continue
         if own is None or (may_be_cut and len(own) >= _WHOLE_TEXT):

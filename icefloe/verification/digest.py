@@ -10,8 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.manifests import BOUNDS, EntryStatus, FileContent, ManifestColumns, ManifestContent, Wanted, wanted
-from icefloe.planning import group_partitions
+from icefloe import manifests as mf, planning
 from icefloe.schema import reserved, types
 from icefloe.storage import identities
 
@@ -25,9 +24,9 @@ UNKNOWN = -1
 class FileKind(IntEnum):
     """What a file is; deletion vectors are not position delete files here."""
 
-    DATA = int(FileContent.DATA)
-    POSITION_DELETES = int(FileContent.POSITION_DELETES)
-    EQUALITY_DELETES = int(FileContent.EQUALITY_DELETES)
+    DATA = int(mf.FileContent.DATA)
+    POSITION_DELETES = int(mf.FileContent.POSITION_DELETES)
+    EQUALITY_DELETES = int(mf.FileContent.EQUALITY_DELETES)
     VECTOR = 3
 
 
@@ -43,11 +42,11 @@ _COLUMNS = (
 )
 
 
-def wanted_of(content: ManifestContent) -> Wanted:
+def wanted_of(content: mf.ManifestContent) -> mf.Wanted:
     """What is decoded of a manifest to check its entries."""
-    if content is ManifestContent.DATA:
-        return wanted(*_COLUMNS)
-    return wanted(*_COLUMNS, field_ids=(reserved.DELETE_FILE_PATH.field_id,), metrics=BOUNDS)
+    if content is mf.ManifestContent.DATA:
+        return mf.wanted(*_COLUMNS)
+    return mf.wanted(*_COLUMNS, field_ids=(reserved.DELETE_FILE_PATH.field_id,), metrics=mf.BOUNDS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,14 +106,14 @@ def is_in_sample(paths: pa.Array, sample: float) -> Mask:
     return np.fromiter((zlib.crc32(path.encode()) < limit for path in paths.to_pylist()), bool, len(paths))
 
 
-def digest_of(columns: ManifestColumns, manifest: int, is_global: bool) -> Digest:
+def digest_of(columns: mf.ManifestColumns, manifest: int, is_global: bool) -> Digest:
     """The live files of a manifest, with its number to find them again."""
     indices = np.flatnonzero(columns.is_live.to_numpy(zero_copy_only=False))
     live = columns.take(pa.array(indices))
     kinds = kinds_of(live)
     paths = hashes(identities(live.column("file_path")))
     offsets = _numbers(live.column("content_offset"))
-    groups = group_partitions(live)
+    groups = planning.group_partitions(live)
     keys = np.array(list(map(hash, groups.keys())), np.int64)
     own = _numbers(live.column("content_size_in_bytes"))
     sizes = _numbers(live.column("file_size_in_bytes"))
@@ -131,14 +130,14 @@ def digest_of(columns: ManifestColumns, manifest: int, is_global: bool) -> Diges
         np.where(is_vector & (own >= 0), own, sizes),
         sizes,
         _numbers(live.column("first_row_id")),
-        status == int(EntryStatus.ADDED),
+        status == int(mf.EntryStatus.ADDED),
         np.full(len(live), is_global),
         np.full(len(live), manifest, np.int32),
         indices.astype(np.int32),
     )
 
 
-def kinds_of(columns: ManifestColumns) -> npt.NDArray[np.int8]:
+def kinds_of(columns: mf.ManifestColumns) -> npt.NDArray[np.int8]:
     """The kind of each file."""
     content = columns.column("content").to_numpy(zero_copy_only=False).astype(np.int8)
     is_puffin = pc.fill_null(pc.equal(pc.utf8_lower(columns.column("file_format")), "puffin"), False)
@@ -146,7 +145,7 @@ def kinds_of(columns: ManifestColumns) -> npt.NDArray[np.int8]:
     return np.where(is_vector, np.int8(FileKind.VECTOR), content)
 
 
-def scopes(columns: ManifestColumns) -> pa.Array:
+def scopes(columns: mf.ManifestColumns) -> pa.Array:
     """The data file that each delete is about: the one it names, or the only one within the bounds of its paths."""
     named = columns.column("referenced_data_file")
     lower, upper = (

@@ -6,8 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe import manifests as mf
-from icefloe.errors import InvalidValueError
+from icefloe import errors, manifests as mf
 from icefloe.schema import IcebergType, NestedField, decode_bound, types
 from icefloe.verification.codes import Code
 from icefloe.verification.digest import FileKind, Mask, kinds_of
@@ -159,7 +158,7 @@ def _summary_problems(field_type: IcebergType, recorded: mf.PartitionFieldSummar
     try:
         is_low = decode_bound(recorded.lower_bound, field_type) <= decode_bound(actual.lower_bound, field_type)
         is_high = decode_bound(recorded.upper_bound, field_type) >= decode_bound(actual.upper_bound, field_type)
-    except InvalidValueError as error:
+    except errors.InvalidValueError as error:
         yield f"has bounds that are not of type {field_type}: {error}"
         return
     if not (is_low and is_high) and not (

@@ -10,12 +10,11 @@ from itertools import islice
 
 import numpy as np
 
+from icefloe import errors, manifests as mf
 from icefloe.data import open_file
-from icefloe.errors import CorruptFileError, IcefloeError, LocationNotFoundError
 from icefloe.formats.deletion_vector_codec import read_vector
 from icefloe.formats.position_deletes import read_position_deletes
 from icefloe.formats.puffin.files import read_footer
-from icefloe.manifests import DataFile, FileContent
 from icefloe.storage import Storage, identity
 from icefloe.verification.codes import Code, Level
 from icefloe.verification.contents import Contents
@@ -27,14 +26,16 @@ from icefloe.verification.subject import Subject
 class StoredFile:
     """One file in storage, and the entries about it: several if it holds deletion vectors."""
 
-    entries: tuple[DataFile, ...]
+    entries: tuple[mf.DataFile, ...]
     snapshot_id: int
     looks_inside: bool
 
 
-def stored_files(entries: Iterable[DataFile], looks_inside: Sequence[bool], snapshot_id: int) -> Iterator[StoredFile]:
+def stored_files(
+    entries: Iterable[mf.DataFile], looks_inside: Sequence[bool], snapshot_id: int
+) -> Iterator[StoredFile]:
     """The entries of a manifest by the file that they are in."""
-    together: dict[tuple[str, int], tuple[list[DataFile], bool]] = {}
+    together: dict[tuple[str, int], tuple[list[mf.DataFile], bool]] = {}
     for file, looks in zip(entries, looks_inside, strict=True):
         if file.is_deletion_vector:
             together.setdefault((file.file_path, file.file_size_in_bytes), ([], looks))[0].append(file)
@@ -76,7 +77,7 @@ class FileCheck:
                 self._check_vectors(stored)
             else:
                 self._check_rows(first, stored.snapshot_id)
-        except IcefloeError as error:
+        except errors.IcefloeError as error:
             self._subject.findings.add(Code.FILE_UNREADABLE, _problem(error), first.file_path, stored.snapshot_id)
         self._count("footers", 1)
 
@@ -91,10 +92,10 @@ class FileCheck:
         findings = self._subject.findings
         try:
             size = self._subject.storage.stat(location).size
-        except LocationNotFoundError:
+        except errors.LocationNotFoundError:
             findings.add(missing, "nothing is stored there", location, snapshot_id)
             return False
-        except IcefloeError as error:
+        except errors.IcefloeError as error:
             findings.add(Code.FILE_UNREADABLE, f"it cannot be looked at: {error}", location, snapshot_id)
             return False
         if length is not None and size != length:
@@ -107,19 +108,19 @@ class FileCheck:
         read_range = partial(self._subject.storage.read_range, location)
         try:
             read_footer(read_range, length, location, footer_size=footer_length)
-        except IcefloeError as error:
+        except errors.IcefloeError as error:
             self._subject.findings.add(Code.FILE_UNREADABLE, _problem(error), location, snapshot_id)
         self._count("footers", 1)
 
-    def _check_rows(self, file: DataFile, snapshot_id: int) -> None:
+    def _check_rows(self, file: mf.DataFile, snapshot_id: int) -> None:
         problems, rows = self._contents.problems(file, snapshot_id)
         self._count("rows", rows)
         for code, message in problems:
             self._subject.findings.add(code, message, file.file_path, snapshot_id)
-        if file.content is FileContent.POSITION_DELETES and self._subject.level.includes(Level.DATA):
+        if file.content is mf.FileContent.POSITION_DELETES and self._subject.level.includes(Level.DATA):
             self._check_positions(file, snapshot_id)
 
-    def _check_positions(self, file: DataFile, snapshot_id: int) -> None:
+    def _check_positions(self, file: mf.DataFile, snapshot_id: int) -> None:
         with open_file(file, self._subject.storage) as source:
             positions = read_position_deletes(source, file.file_path, file.file_format)
         is_reaching = False
@@ -148,7 +149,7 @@ class FileCheck:
                 rows = self._rows.get(identity(vector.referenced_data_file))
                 try:
                     read_vector(read_range, offset, length, location, cardinality=vector.record_count, row_count=rows)
-                except CorruptFileError as error:
+                except errors.CorruptFileError as error:
                     problem = error.problem
             if problem is not None:
                 message = f"the deletion vector of {vector.referenced_data_file}: {problem}"
@@ -159,7 +160,7 @@ class FileCheck:
             self.done[what] += more
 
 
-def _problem(error: IcefloeError) -> str:
+def _problem(error: errors.IcefloeError) -> str:
     return str(getattr(error, "problem", error))
 
 
@@ -184,6 +185,6 @@ def _lengths(storage: Storage, folders: Sequence[str]) -> Iterator[tuple[int, in
         # One that is inside of another is listed with it.
         if any(other != folder and folder.startswith(other) for other in folders):
             continue
-        with suppress(IcefloeError):
+        with suppress(errors.IcefloeError):
             for file in storage.list_prefix(folder):
                 yield hash(file.location), file.size

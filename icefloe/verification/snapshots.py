@@ -8,12 +8,9 @@ from contextlib import suppress
 import numpy as np
 from pyroaring import BitMap64
 
+from icefloe import errors, manifests as mf, metadata as md, parallel, planning
 from icefloe.data import ReadContext, read_task
-from icefloe.errors import IcefloeError
-from icefloe.manifests import ManifestFile
-from icefloe.metadata import Snapshot, summary as keys
-from icefloe.parallel import for_each
-from icefloe.planning import FileScanTask, TableScan
+from icefloe.metadata import summary as keys
 from icefloe.schema import Schema, reserved
 from icefloe.verification.codes import Code, Level
 from icefloe.verification.digest import UNKNOWN, Digest, FileKind, Mask, Numbers
@@ -29,7 +26,7 @@ _HIGHEST = np.iinfo(np.int64).max
 class SnapshotCheck:
     """One snapshot and its live files."""
 
-    def __init__(self, subject: Subject, snapshot: Snapshot, files: Digest, path_of: PathOf) -> None:
+    def __init__(self, subject: Subject, snapshot: md.Snapshot, files: Digest, path_of: PathOf) -> None:
         self._subject = subject
         self._snapshot = snapshot
         self._files = files
@@ -164,7 +161,7 @@ def check_row_ids(subject: Subject, files: Digest, path_of: PathOf) -> None:
     subject.findings.add_each(Code.ROW_IDS, overlaps, message, _path_in(data, path_of))
 
 
-def check_added_again(subject: Subject, files: Digest, manifests: Sequence[ManifestFile], path_of: PathOf) -> None:
+def check_added_again(subject: Subject, files: Digest, manifests: Sequence[mf.ManifestFile], path_of: PathOf) -> None:
     """A file is added by one snapshot of a line of descent; branches that took over the same commit may each add it."""
     added = files.take(files.is_added)
     if not len(added):
@@ -202,7 +199,7 @@ def check_ids_of_rows(subject: Subject) -> None:
 class _RowIds:
     """The ids of one snapshot's rows. A bitmap of runs holds them: ids mostly follow each other."""
 
-    def __init__(self, subject: Subject, snapshot: Snapshot) -> None:
+    def __init__(self, subject: Subject, snapshot: md.Snapshot) -> None:
         self._subject = subject
         self._snapshot = snapshot
         self._context = ReadContext(subject.metadata, subject.storage)
@@ -211,12 +208,12 @@ class _RowIds:
 
     def run(self) -> None:
         subject = self._subject
-        scan = TableScan(subject.metadata, subject.storage, snapshot_id=self._snapshot.snapshot_id)
+        scan = planning.TableScan(subject.metadata, subject.storage, snapshot_id=self._snapshot.snapshot_id)
         # What cannot be planned or read was reported when that file or manifest was checked.
-        with suppress(IcefloeError):
-            for_each(self._check, scan.plan_files(), subject.workers, "icefloe-verify")
+        with suppress(errors.IcefloeError):
+            parallel.for_each(self._check, scan.plan_files(), subject.workers, "icefloe-verify")
 
-    def _check(self, task: FileScanTask) -> None:
+    def _check(self, task: planning.FileScanTask) -> None:
         for batch in read_task(task, Schema(reserved.ROW_ID), self._context):
             ids = batch.column(0).drop_null().to_numpy()
             problem = self._problem(ids)

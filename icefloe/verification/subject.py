@@ -4,10 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from icefloe import properties as props
-from icefloe.errors import InvalidInputError, InvalidLocationError
-from icefloe.metadata import Snapshot, TableMetadata, resolve_location, strip_trailing_slash
-from icefloe.planning import ManifestSource
+from icefloe import errors, metadata as md, planning, properties as props
 from icefloe.progress import Listener
 from icefloe.schema import NestedField, Schema
 from icefloe.storage import Storage, parse_location
@@ -21,10 +18,10 @@ ALL_SNAPSHOTS, SNAPSHOTS_OF_REFS = "all", "refs"
 class Subject:
     """A check that is under way. Not slotted, for what is made once, when first asked for."""
 
-    metadata: TableMetadata
+    metadata: md.TableMetadata
     metadata_location: str | None
     storage: Storage
-    snapshots: tuple[Snapshot, ...]
+    snapshots: tuple[md.Snapshot, ...]
     is_whole: bool
     """Whether the table was asked for, and not one snapshot of it."""
     level: Level
@@ -34,9 +31,9 @@ class Subject:
     findings: Findings
     listener: Listener
 
-    def source(self, snapshot_id: int) -> ManifestSource:
+    def source(self, snapshot_id: int) -> planning.ManifestSource:
         """Where manifests of a snapshot are read from."""
-        return ManifestSource(self.metadata, self.storage, snapshot_id, self._schema_of(snapshot_id))
+        return planning.ManifestSource(self.metadata, self.storage, snapshot_id, self._schema_of(snapshot_id))
 
     def resolved(self, location: str) -> str:
         """Where a file of the metadata is."""
@@ -94,14 +91,14 @@ class Subject:
         metadata = self.metadata
         configured = (props.DATA_PATH.of(metadata.properties), props.METADATA_PATH.of(metadata.properties))
         roots = [metadata.location, *self.locations]
-        roots += [resolve_location(metadata.location, path) for path in configured if path is not None]
+        roots += [md.resolve_location(metadata.location, path) for path in configured if path is not None]
         logged = [entry.metadata_file for entry in metadata.metadata_log]
         if self.metadata_location is not None:
             logged.append(self.metadata_location)
         folders = [self.resolved(path).rpartition("/")[0] for path in logged]
         # A metadata file that is elsewhere says nothing of where the table is.
         roots += [folder.removesuffix("/metadata") for folder in folders if folder.endswith("/metadata")]
-        return tuple(dict.fromkeys(f"{strip_trailing_slash(root)}/" for root in roots if root))
+        return tuple(dict.fromkeys(f"{md.strip_trailing_slash(root)}/" for root in roots if root))
 
     @cached_property
     def _parsed_folders(self) -> tuple[tuple[str, str, str], ...]:
@@ -118,17 +115,17 @@ class Subject:
 def _parts(location: str) -> tuple[str, str, str]:
     try:
         parsed = parse_location(location)
-    except InvalidLocationError:
+    except errors.InvalidLocationError:
         return "", "", location
     return parsed.scheme, parsed.authority, parsed.path
 
 
 def choose_snapshots(
-    metadata: TableMetadata, snapshot_id: int | None, ref: str | None, snapshots: str
-) -> tuple[tuple[Snapshot, ...], bool]:
+    metadata: md.TableMetadata, snapshot_id: int | None, ref: str | None, snapshots: str
+) -> tuple[tuple[md.Snapshot, ...], bool]:
     """The snapshots to check, and whether they stand for the whole table."""
     if snapshot_id is not None and ref is not None:
-        raise InvalidInputError(f"a snapshot id {snapshot_id} and a ref {ref!r} are given; give one of them")
+        raise errors.InvalidInputError(f"a snapshot id {snapshot_id} and a ref {ref!r} are given; give one of them")
     if snapshot_id is not None:
         return (metadata.snapshot(snapshot_id),), False
     if ref is not None:
@@ -137,7 +134,7 @@ def choose_snapshots(
     if snapshots == ALL_SNAPSHOTS:
         return metadata.snapshots, True
     if snapshots != SNAPSHOTS_OF_REFS:
-        raise InvalidInputError(
+        raise errors.InvalidInputError(
             f"snapshots is {snapshots!r}; it must be {ALL_SNAPSHOTS!r} or {SNAPSHOTS_OF_REFS!r}, those of branches and tags"
         )
     heads = {ref.snapshot_id for ref in metadata.refs.values()} | {metadata.current_snapshot_id}
@@ -147,7 +144,7 @@ def choose_snapshots(
 def check_sample(sample: object) -> float:
     """The part of the files to look into, if it is one."""
     if isinstance(sample, bool) or not isinstance(sample, int | float) or not 0 <= sample <= 1:
-        raise InvalidInputError(f"the sample is {sample!r}; it must be a number from 0 to 1, 1 for all files")
+        raise errors.InvalidInputError(f"the sample is {sample!r}; it must be a number from 0 to 1, 1 for all files")
     return float(sample)
 
 
@@ -156,11 +153,11 @@ def check_level(level: object) -> Level:
     try:
         return Level(str(level))
     except ValueError:
-        raise InvalidInputError(f"level {level!r} is not known; levels are {', '.join(Level)}") from None
+        raise errors.InvalidInputError(f"level {level!r} is not known; levels are {', '.join(Level)}") from None
 
 
 def check_locations(locations: Sequence[str]) -> tuple[str, ...]:
     """Locations beside the table's own."""
     if isinstance(locations, str) or not all(isinstance(location, str) for location in locations):
-        raise InvalidInputError(f"locations are {locations!r}; give a list of texts")
+        raise errors.InvalidInputError(f"locations are {locations!r}; give a list of texts")
     return tuple(locations)

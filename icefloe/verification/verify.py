@@ -7,11 +7,7 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
-from icefloe.errors import CorruptFileError, IcefloeError, LocationNotFoundError, StorageError
-from icefloe.manifests import EVERYTHING, WITHOUT_METRICS, ManifestColumns, ManifestFile
-from icefloe.metadata import TableMetadata
-from icefloe.parallel import for_each, in_order
-from icefloe.planning import default_workers
+from icefloe import errors, manifests as mf, metadata as md, parallel, planning
 from icefloe.progress import Listener, Stage, listener_or_bar
 from icefloe.storage import Storage
 from icefloe.verification import subject as subjects
@@ -30,7 +26,7 @@ MOST_FINDINGS = 1000
 
 
 def verify(
-    metadata: TableMetadata,
+    metadata: md.TableMetadata,
     storage: Storage,
     metadata_location: str | None = None,
     *,
@@ -58,7 +54,7 @@ def verify(
         subjects.check_level(level),
         subjects.check_sample(sample),
         subjects.check_locations(locations),
-        default_workers() if workers is None else max(1, workers),
+        planning.default_workers() if workers is None else max(1, workers),
         Findings(MOST_FINDINGS),
         listener_or_bar(progress),
     )
@@ -70,8 +66,8 @@ class _Run:
 
     def __init__(self, subject: subjects.Subject) -> None:
         self._subject = subject
-        self._numbers: dict[ManifestFile, int] = {}
-        self._manifests: list[ManifestFile] = []
+        self._numbers: dict[mf.ManifestFile, int] = {}
+        self._manifests: list[mf.ManifestFile] = []
         self._listed: dict[int, list[int]] = {}
         self._owners: dict[int, int] = {}
         """The first snapshot that lists each manifest, by the manifest's number."""
@@ -105,7 +101,7 @@ class _Run:
         for snapshot in subject.snapshots:
             try:
                 manifests = subject.source(snapshot.snapshot_id).manifests(snapshot)
-            except IcefloeError as error:
+            except errors.IcefloeError as error:
                 self._unreadable(error, snapshot.manifest_list, snapshot.snapshot_id)
             else:
                 numbers = [self._numbers.setdefault(manifest, len(self._numbers)) for manifest in manifests]
@@ -116,7 +112,7 @@ class _Run:
             stage.step()
         self._manifests = list(self._numbers)
 
-    def _check_listed(self, manifest: ManifestFile, snapshot_id: int, sequence_number: int) -> None:
+    def _check_listed(self, manifest: mf.ManifestFile, snapshot_id: int, sequence_number: int) -> None:
         findings, path = self._subject.findings, manifest.manifest_path
         if manifest.sequence_number > sequence_number:
             message = f"its sequence number {manifest.sequence_number} is above {sequence_number}, that of the snapshot"
@@ -129,7 +125,7 @@ class _Run:
         digests: dict[int, Digest] = {}
         numbers = range(len(self._manifests))
         stage = Stage("manifests", len(numbers), self._subject.listener)
-        results = in_order(self._read_manifest, numbers, self._subject.workers)
+        results = parallel.in_order(self._read_manifest, numbers, self._subject.workers)
         for number, (digest, entries) in enumerate(results):
             self._entries += entries
             if digest is not None:
@@ -146,18 +142,18 @@ class _Run:
             return None, 0
         try:
             columns = subject.source(snapshot_id).read(manifest, wanted_of(manifest.content))
-        except IcefloeError as error:
+        except errors.IcefloeError as error:
             self._unreadable(error, manifest.manifest_path, snapshot_id)
             return None, 0
         is_inline = subject.metadata.snapshot(snapshot_id).manifest_list is None
         EntryCheck(subject, manifest, columns, snapshot_id, is_inline).run()
         return digest_of(columns, number, spec.is_unpartitioned), len(columns)
 
-    def _unreadable(self, error: IcefloeError, location: str | None, snapshot_id: int) -> None:
+    def _unreadable(self, error: errors.IcefloeError, location: str | None, snapshot_id: int) -> None:
         problem = str(error)
-        if isinstance(error, CorruptFileError | StorageError):
+        if isinstance(error, errors.CorruptFileError | errors.StorageError):
             location, problem = error.location, error.problem
-        code = Code.FILE_MISSING if isinstance(error, LocationNotFoundError) else Code.FILE_UNREADABLE
+        code = Code.FILE_MISSING if isinstance(error, errors.LocationNotFoundError) else Code.FILE_UNREADABLE
         self._subject.findings.add(code, problem, location, snapshot_id)
 
     def _check_snapshots(self, digests: dict[int, Digest]) -> None:
@@ -172,8 +168,8 @@ class _Run:
         """The path of a file that something is wrong with, from its manifest, which is read again."""
         return str(self._paths(manifest).column("file_path")[index].as_py())
 
-    def _read_paths(self, number: int) -> ManifestColumns:
-        return self._subject.source(self._owners[number]).read(self._manifests[number], WITHOUT_METRICS)
+    def _read_paths(self, number: int) -> mf.ManifestColumns:
+        return self._subject.source(self._owners[number]).read(self._manifests[number], mf.WITHOUT_METRICS)
 
     def _check_metadata_files(self, files: FileCheck) -> None:
         subject = self._subject
@@ -186,7 +182,7 @@ class _Run:
             if manifest.manifest_path not in reported:
                 files.check_stored(manifest.manifest_path, manifest.manifest_length, self._owners[number])
 
-        for_each(check_manifest, numbers.values(), subject.workers, "icefloe-verify")
+        parallel.for_each(check_manifest, numbers.values(), subject.workers, "icefloe-verify")
         if not subject.is_whole:
             return
         if subject.metadata_location is not None:
@@ -212,11 +208,11 @@ class _Run:
             for _ in stored.entries:
                 stage.step()
 
-        for_each(work, self._stored_files(chosen), self._subject.workers, "icefloe-verify")
+        parallel.for_each(work, self._stored_files(chosen), self._subject.workers, "icefloe-verify")
 
     def _stored_files(self, chosen: Digest) -> Iterator[StoredFile]:
         subject = self._subject
-        wanted = EVERYTHING if subject.level.includes(Level.FOOTERS) else WITHOUT_METRICS
+        wanted = mf.EVERYTHING if subject.level.includes(Level.FOOTERS) else mf.WITHOUT_METRICS
         numbers, starts = np.unique(chosen.manifest, return_index=True)
         ends = [*starts.tolist(), len(chosen)][1:]
         for number, start, end in zip(numbers.tolist(), starts.tolist(), ends, strict=True):

@@ -3,7 +3,7 @@
 import pytest
 
 from icefloe.errors import InvalidInputError, InvalidPartitionSpecError, InvalidValueError, ValidationError
-from icefloe.manifests import EntryStatus, ManifestContent, ManifestEntry, columns_of
+from icefloe.manifests import EntryStatus, ManifestContent, ManifestEntry, SnapshotManifests, columns_of
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.commit.tables import (
     BY_REGION,
@@ -177,6 +177,22 @@ def test_merge_append_merges_when_there_are_enough_and_keeps_all_numbers(version
     if allows(version, Feature.ROW_LINEAGE):
         assert len(set(starts)) == 4
         assert table.metadata.next_row_id >= max(start for start in starts if start is not None) + 10
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_a_manifest_that_was_merged_in_its_own_commit_is_not_left_behind(version: int) -> None:
+    table, _ = new_table(version, BY_REGION, {"commit.manifest.min-count-to-merge": "2"})
+    table.update_snapshot().fast_append([data_file("memory://d/0", region="eu")])
+    old = {manifest.manifest_path for manifest in manifests(table)}
+    with table.transaction() as tx:
+        tx.update_snapshot().merge_append([data_file("memory://d/1", region="us")])
+        tx.update_snapshot().merge_append([data_file("memory://d/2", region="us")])
+    of_commit = [table.metadata.snapshots[-2], table.metadata.snapshots[-1]]
+    source = SnapshotManifests(table.metadata, table.storage.read, table.storage.limits)
+    named = old | {manifest.manifest_path for snapshot in of_commit for manifest in source.of(snapshot)}
+    stored = {info.location for info in table.storage.list_prefix(f"{table.location()}/metadata")}
+    assert {location for location in stored if location.endswith(".avro") and "/snap-" not in location} == named
+    assert {entry.data_file.file_path for entry in entries(table)} == {f"memory://d/{number}" for number in range(3)}
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from icefloe.commit import Planned
-from icefloe.data import data_file_of, write_data_files
+from icefloe.data import WriteRequest, data_file_of, write_data_files
 from icefloe.errors import ValidationError
 from icefloe.formats.equality_deletes import equality_delete_writer
 from icefloe.formats.position_deletes import write_position_deletes
@@ -81,7 +81,7 @@ class Rewriting:
 def written(table: Table, data: pa.Table) -> list[DataFile]:
     """New files with these rows."""
     lineage = LINEAGE[0] in data.column_names
-    return write_data_files(data, table.metadata, table.storage, lineage=lineage) if len(data) else []
+    return write_data_files(data, WriteRequest(table.metadata, table.storage, lineage=lineage)) if len(data) else []
 
 
 def delete_equal(table: Table, ids: Sequence[int], region: str | None = None) -> DataFile:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from icefloe.data import data_file_of, shape_table, write_data_files
+from icefloe.data import WriteRequest, data_file_of, shape_table, write_data_files
 from icefloe.errors import InvalidSchemaError
 from icefloe.expressions import AlwaysTrue, Expression, as_expression, bind
 from icefloe.formats.arrow_types import stored_schema
@@ -104,8 +104,9 @@ class RowTable:
         self.data = [each for each in self.data if (each.file.file_path, each.file.content_offset) not in gone]
         self.deletes = [each for each in self.deletes if (each.file.file_path, each.file.content_offset) not in gone]
 
-    def append(self, rows: Any, **options: Any) -> list[DataFile]:
-        return self.commit(write_data_files(rows, self.metadata, self.storage, **options))
+    def append(self, rows: Any, *, workers: int | None = None, **options: Any) -> list[DataFile]:
+        request = WriteRequest(self.metadata, self.storage, **options)
+        return self.commit(write_data_files(rows, request, workers=workers))
 
     def delete_positions(
         self, deletes: Mapping[str, Iterable[int]], *, as_vectors: bool | None = None

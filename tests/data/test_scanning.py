@@ -43,9 +43,19 @@ def ids(rows: Any) -> list[int]:
     return found
 
 
+BEFORE: set[threading.Thread] = set()
+
+
+@pytest.fixture(autouse=True)
+def _threads_of_others() -> None:
+    """What other tests of this process left running has nothing to do with these."""
+    BEFORE.clear()
+    BEFORE.update(threading.enumerate())
+
+
 def reading_threads() -> list[str]:
     """Threads of reads that are still there; those that write for commits stay for the next one."""
-    names = [each.name for each in threading.enumerate()]
+    names = [thread.name for thread in threading.enumerate() if thread not in BEFORE]
     return [name for name in names if name.startswith("icefloe") and not name.startswith("icefloe-commit")]
 
 

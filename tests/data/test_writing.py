@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, reject, settings, strategies as st
 
-from icefloe.data import TableWriter, data_folder, group_rows, write_data_files, writing
+from icefloe.data import TableWriter, WriteRequest, data_folder, group_rows, write_data_files, writing
 from icefloe.data.arranging import sort_rows
 from icefloe.data.locations import NewLocations, entropy_folders
 from icefloe.data.scanning import to_arrow
@@ -73,7 +73,7 @@ def test_random_rows_under_random_specs_and_orders_are_read_back(version: int, d
 def test_a_scan_of_a_table_reads_what_was_written(version: int, tmp_path: Path) -> None:
     table = HandmadeTable(tmp_path, SCHEMA, version, parse_partition_spec(["region"], SCHEMA))
     data = pa.concat_tables([rows(1, 2), rows(3, region="us"), rows(4, 5, region=None)])
-    table.commit(write_data_files(data, table.metadata, table.storage))
+    table.commit(write_data_files(data, WriteRequest(table.metadata, table.storage)))
     scan = TableScan(table.metadata, table.storage, "id > 1 and region = 'eu' or id = 5", ("id", "_row_id"))
     lineage = allows(version, Feature.ROW_LINEAGE)
     assert to_arrow(scan).to_pylist() == [
@@ -295,7 +295,7 @@ def test_after_an_error_nothing_half_written_is_left_and_whole_files_are_told(tm
 
     written: list[DataFile] = []
     with pytest.raises(InvalidValueError, match="the source failed"):
-        write_data_files(data(), table.metadata, table.storage, written=written, workers=2)
+        write_data_files(data(), WriteRequest(table.metadata, table.storage, written), workers=2)
     left = {str(path) for path in tmp_path.rglob("*") if path.is_file()}
     assert left == {file.file_path.removeprefix("file://") for file in written}
     assert not writing_threads()
@@ -329,7 +329,7 @@ def test_a_store_that_fails_is_told_and_its_files_are_dropped(room: int, tmp_pat
     written: list[DataFile] = []
     batches = [rows(*range(50), region=f"r{i}") for i in range(20)]
     with pytest.raises(StorageError, match="no space left"):
-        write_data_files(batches, table.metadata, table.storage, written=written)
+        write_data_files(batches, WriteRequest(table.metadata, table.storage, written))
     left = {str(path) for path in tmp_path.rglob("*") if path.is_file()}
     assert left == {file.file_path.removeprefix("file://") for file in written}
     assert not writing_threads()

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from icefloe import expressions as ex
 from icefloe.errors import IcefloeError, InvalidExpressionError
 from icefloe.expressions import IdReference
-from icefloe.schema.types import DateType, DecimalType, TimestamptzType
+from icefloe.schema.types import DateType, DecimalType, TimestampNanoType, TimestamptzType
 from tests.expressions.unbinding import unbind
 from tests.strategies import FILTER_SCHEMA, expressions
 
@@ -161,6 +161,15 @@ TYPED: list[tuple[Any, ex.Expression]] = [
     (
         {"type": "eq", "term": "TS_TZ", "value": "1970-01-01T00:00:00+00:00"},
         ex.EqualTo("TS_TZ", ex.Literal(0, TimestamptzType())),
+    ),
+    (
+        {"type": "lt", "term": "ts_tz", "value": 86_400_000_000},
+        ex.LessThan("ts_tz", ex.Literal(86_400_000_000, TimestamptzType())),
+    ),
+    ({"type": "lt", "term": "ts_ns", "value": 7}, ex.LessThan("ts_ns", ex.Literal(7_000, TimestampNanoType()))),
+    (
+        {"type": "in", "term": "day", "values": [0, 19_000]},
+        ex.In("day", [ex.Literal(0, DateType()), ex.Literal(19_000, DateType())]),
     ),
 ]
 

@@ -1,4 +1,4 @@
-"""Variants as bytes: golden pairs, round trips through Python objects, equality, paths, and bytes that mean harm."""
+"""Variants as bytes: golden pairs, round trips through Python objects, equality, and bytes that mean harm."""
 
 import json
 import math
@@ -14,18 +14,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from icefloe.errors import InvalidValueError
-from icefloe.formats.variant.json import to_json
-from icefloe.formats.variant.paths import (
-    decode_variant_bounds,
-    encode_variant_bounds,
-    normalized_path,
-    parse_path,
-    variant_get,
-)
-from icefloe.formats.variant.reading import decode, read_dictionary, same_meaning, walk
+from icefloe.formats.variant.reading import decode, read_dictionary, read_elements, walk
 from icefloe.formats.variant.values import EMPTY_METADATA, MAX_DEPTH, Variant, VariantKind, VariantPrimitive
-from icefloe.formats.variant.writing import encode, encode_array, encode_dictionary, encode_object, encode_primitive
-from tests.formats.variant_strategies import NAMES, NATURAL, TYPED, variant_values
+from icefloe.formats.variant.writing import encode, encode_array, encode_dictionary, encode_primitive
+from tests.formats.variant_json import same_meaning, to_json
+from tests.formats.variant_strategies import NATURAL, TYPED, variant_values
 from tests.golden import golden
 
 NOT_JSON = {
@@ -360,11 +353,9 @@ def test_any_bytes_are_a_variant_or_refused(metadata: bytes, value: bytes) -> No
         Variant(b"\x01\x02\x00\x01\x02ab", value),
         Variant(b"\x01" + metadata, value),
     ):
-        for read in (decode, to_json, lambda variant: variant_get(variant, "$.a[0]")):
+        for read in (decode, to_json):
             with suppress(InvalidValueError):
                 read(candidate)
-    with suppress(InvalidValueError):
-        decode_variant_bounds(metadata + value)
 
 
 @given(variant_values(st.one_of(NATURAL, TYPED)), st.data())
@@ -386,9 +377,8 @@ def test_changed_bytes_are_a_variant_or_refused(value: Any, data: st.DataObject)
 def test_equality_ignores_how_a_value_is_stored(value: Any) -> None:
     variant = encode(value)
     with_more_names = encode([value, {"aaa": 1, "zzz": 2, "0": 3}])
-    part = variant_get(with_more_names, "$[0]")
-    assert part is not None
-    assert same_meaning(part, variant)
+    start, end = read_elements(with_more_names.value, 0, len(with_more_names.value))[0]
+    assert same_meaning(Variant(with_more_names.metadata, with_more_names.value[start:end]), variant)
     assert not same_meaning(variant, encode([value]))
     assert not same_meaning(variant, encode({"x": value}))
 
@@ -412,93 +402,3 @@ def test_numbers_are_equal_across_widths_and_scales_but_not_to_floats() -> None:
     assert not same_meaning(encode(1.5), encode(VariantPrimitive(VariantKind.FLOAT, 1.5)))
     assert not same_meaning(encode({"a": 1}), encode({"a": 1, "b": 2}))
     assert not same_meaning(encode([1]), encode([2]))
-
-
-@given(variant_values(), st.lists(st.one_of(NAMES, st.integers(0, 4)), max_size=4))
-def test_paths_find_what_indexing_finds(value: Any, steps: list[str | int]) -> None:
-    expected: Any = [value]
-    for step in steps:
-        inner = expected[0]
-        if isinstance(step, str):
-            expected = [inner[step]] if isinstance(inner, dict) and step in inner else []
-        else:
-            expected = [inner[step]] if isinstance(inner, list) and step < len(inner) else []
-        if not expected:
-            break
-    found = variant_get(encode(value), normalized_path(steps))
-    assert (found is None) == (not expected)
-    if found is not None:
-        assert same_meaning(found, encode(expected[0]))
-
-
-@given(st.lists(st.one_of(st.text(max_size=8), st.integers(0, 10**9)), max_size=4))
-def test_normalized_paths_are_read_back(steps: list[str | int]) -> None:
-    path = normalized_path(steps)
-    assert parse_path(path) == tuple(steps)
-    assert normalized_path(parse_path(path)) == path
-
-
-@pytest.mark.parametrize(
-    ("path", "steps"),
-    [
-        ("$", ()),
-        ("$.a", ("a",)),
-        ("$.a.b c[3]", ("a", "b c", 3)),
-        ("$['a']['b.c']", ("a", "b.c")),
-        ('$["it\'s"].x', ("it's", "x")),
-        (r"$['it\'s\\\n\u001f\ud83d\ude00\u00e9\u0041\udc00']", ("it's\\\n\x1f😀éA\udc00",)),
-    ],
-)
-def test_paths_are_read(path: str, steps: tuple[str | int, ...]) -> None:
-    assert parse_path(path) == steps
-
-
-def test_paths_are_normalized_as_the_rfc_says() -> None:
-    assert normalized_path(["a", "it's \\ \n\x0b\x1f", 7]) == r"$['a']['it\'s \\ \n\u000b\u001f'][7]"
-    assert normalized_path([]) == "$"
-
-
-@pytest.mark.parametrize(
-    "path", ["", "a", "$a", "$.", "$..a", "$[", "$[-1]", "$['a]", "$['a'", "$[*]", "$.a]", r"$['\x']", "$[99999999999]"]
-)
-def test_paths_that_mean_nothing_are_refused(path: str) -> None:
-    with pytest.raises(InvalidValueError, match="path"):
-        parse_path(path)
-
-
-def is_bound(value: Any) -> bool:
-    inner = value.value if isinstance(value, VariantPrimitive) else value
-    return inner is not None and not (isinstance(inner, float) and math.isnan(inner))
-
-
-BOUND_VALUES = st.one_of(NATURAL, TYPED).filter(is_bound)
-
-
-@given(st.dictionaries(st.lists(st.text(max_size=5), max_size=3).map(normalized_path), BOUND_VALUES, max_size=5))
-def test_bounds_come_back_by_path(bounds: dict[str, Any]) -> None:
-    found = decode_variant_bounds(encode_variant_bounds(bounds))
-    assert found.keys() == bounds.keys()
-    for path, bound in found.items():
-        assert encode_primitive(bound) == encode_primitive(bounds[path])
-
-
-def test_bounds_are_metadata_then_an_object() -> None:
-    data = encode_variant_bounds({"$.b": 5, "$": "x"})
-    metadata, ids = encode_dictionary(["$['b']", "$"])
-    assert data == metadata + encode_object({"$": b"\x05x", "$['b']": b"\x0c\x05"}, ids)
-    assert decode_variant_bounds(b"\x01\x00\x00\x02\x00\x00") == {}
-
-
-@pytest.mark.parametrize("bounds", [{"$.a": None}, {"$.a": math.nan}, {"$.a": [1]}, {"a": 1}, {"$.a": 1, "$['a']": 2}])
-def test_impossible_bounds_are_not_written(bounds: dict[str, Any]) -> None:
-    with pytest.raises(InvalidValueError):
-        encode_variant_bounds(bounds)
-
-
-@pytest.mark.parametrize(
-    "content", [5, [1], {"a": 1}, {"$.a": 1}, {"$['a']": [1]}, {"$['a']": None}, {"$['a']": math.nan}]
-)
-def test_impossible_bounds_are_not_read(content: Any) -> None:
-    variant = encode(content)
-    with pytest.raises(InvalidValueError):
-        decode_variant_bounds(variant.metadata + variant.value)

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 from icefloe.errors import CorruptFileError
-from icefloe.formats.variant.json import to_json
-from icefloe.formats.variant.reading import decode, same_meaning, walk
+from icefloe.formats.variant.reading import decode, walk
 from icefloe.formats.variant.shredding import unshred
 from icefloe.formats.variant.values import EMPTY_METADATA, Variant, VariantKind
 from icefloe.formats.variant.writing import encode, encode_array, encode_dictionary, encode_object, encode_primitive
 from icefloe.schema import VARIANT_STORAGE
+from tests.formats.variant_json import same_meaning, to_json
 from tests.formats.variant_strategies import NATURAL, variant_values
 
 TYPED_COLUMNS: dict[str, tuple[Any, Any, VariantKind]] = {

@@ -13,7 +13,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from icefloe import Table, load_catalog
-from icefloe.data import write_data_files
+from icefloe.data import WriteRequest, write_data_files
 from icefloe.schema import types
 from icefloe.verification import silent
 from icefloe.versions import Feature, allows
@@ -227,7 +227,7 @@ def _tag(table: Table, number: int) -> None:
 
 
 def _stage(table: Table, number: int) -> None:
-    files = write_data_files(some_rows(table, 200 + number, 2), table.metadata, table.storage)
+    files = write_data_files(some_rows(table, 200 + number, 2), WriteRequest(table.metadata, table.storage))
     table.update_snapshot(stage_only=True).fast_append(files)
 
 

@@ -12,10 +12,11 @@ from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
 from icefloe import Table, load_catalog
 from icefloe.commit import Planned
-from icefloe.data import write_data_files
+from icefloe.data import WriteRequest, write_data_files
 from icefloe.errors import InvalidPropertyError, NoSuchSnapshotError, StateError, ValidationError
 from icefloe.maintenance import Item, Result, Threads
 from icefloe.maintenance.deletes.equality import ConvertedDeletes, convert_equality_deletes
+from icefloe.maintenance.deletes.request import DeletesRequest
 from icefloe.manifests import DataFile, FileContent
 from icefloe.schema import types
 from icefloe.sql.procedures import call
@@ -150,10 +151,10 @@ def test_a_compaction_that_began_before_the_delete_keeps_it(version: int, tmp_pa
     expected = keys(table)
 
     def compact() -> None:
-        new = write_data_files(rows, table.metadata, table.storage, lineage=bool(lineage(table)))
+        new = write_data_files(rows, WriteRequest(table.metadata, table.storage, lineage=bool(lineage(table))))
         other.refresh().update_snapshot().rewrite_files(planned, remove=old, add=new)
 
-    done = convert_equality_deletes(table, Meanwhile(happens=compact))
+    done = convert_equality_deletes(DeletesRequest(table, Meanwhile(happens=compact)))
     assert (done.converted_equality_delete_files_count, done.kept_equality_delete_files_count) == (0, 1)
     assert [reason for _, reason in done.kept] == ["a data file that came meanwhile needs it"]
     assert keys(table.refresh()) == expected
@@ -192,7 +193,7 @@ def drop_name(table: Table) -> None:
 def test_others_do_not_make_it_fail(version: int, name: str, tmp_path: Path) -> None:
     table = with_deleted_keys(tmp_path, version)
     other = another(table)
-    done = convert_equality_deletes(table, Meanwhile(happens=lambda: OTHERS[name](other)))
+    done = convert_equality_deletes(DeletesRequest(table, Meanwhile(happens=lambda: OTHERS[name](other))))
     table.refresh()
     assert keys(table) == sorted(EXPECTED.get(name, LEFT))
     assert done.kept == ()
@@ -212,7 +213,7 @@ def test_rows_that_somebody_deletes_by_position_at_the_same_time(version: int, t
     other = another(table)
     # Row 1 is one of those that the equality delete deleted, row 4 is not.
     both = lambda: other.update_snapshot().row_delta(planned.reading("k = 1 or k = 4"), vectors={file: [1, 4]})  # noqa: E731
-    done = convert_equality_deletes(table, Meanwhile(happens=both))
+    done = convert_equality_deletes(DeletesRequest(table, Meanwhile(happens=both)))
     assert (done.converted_equality_delete_files_count, done.added_position_delete_files_count) == (1, 1)
     assert keys(table.refresh()) == [0, 3, 5]
     assert [deletes.record_count for deletes in deletes_of(table)] == [3]
@@ -225,7 +226,9 @@ def test_a_rollback_meanwhile_is_a_conflict(tmp_path: Path) -> None:
     back = table.history()[1].snapshot_id
     with pytest.raises(ValidationError, match="plan the operation anew"):
         convert_equality_deletes(
-            table, Meanwhile(happens=lambda: other.manage_snapshots().rollback_to_snapshot(back).commit())
+            DeletesRequest(
+                table, Meanwhile(happens=lambda: other.manage_snapshots().rollback_to_snapshot(back).commit())
+            )
         )
     assert len(keys(table.refresh())) == 12
 

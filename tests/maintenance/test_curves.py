@@ -18,7 +18,7 @@ from icefloe.maintenance.rewrite.run import run_rewrite
 from icefloe.schema import NestedField, Schema, schema_to_arrow, types
 from icefloe.verification import silent
 from icefloe.versions import ALL_VERSIONS, Feature, allows
-from tests.maintenance.test_rewrite_data_files import Between
+from tests.maintenance.rewriting import Between
 from tests.shared_rows import row_modes
 
 KINDS: dict[str, types.IcebergType] = {

@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from icefloe import Table, load_catalog
 from icefloe.catalog import Catalog
 from icefloe.commit import StatisticsChange
-from icefloe.data import write_data_files
+from icefloe.data import WriteRequest, write_data_files
 from icefloe.errors import CommitFailed, CommitStateUnknown, InvalidInputError, ValidationError
 from icefloe.maintenance import reachable_files
 from icefloe.metadata import StatisticsFile
@@ -145,7 +145,7 @@ def test_a_time_to_come_takes_snapshots_of_this_very_moment() -> None:
 def test_files_of_a_staged_snapshot_stay_after_it_was_picked(version: int) -> None:
     table = new_table(version)
     table.append(rows_of(1))
-    files = write_data_files(rows_of(2), table.metadata, table.storage)
+    files = write_data_files(rows_of(2), WriteRequest(table.metadata, table.storage))
     table.update_snapshot(stage_only=True).fast_append(files)
     staged = last_id(table)
     table.append(rows_of(3))
@@ -333,7 +333,7 @@ def test_an_unknown_outcome_deletes_nothing_until_it_is_known(fault: faults.Faul
 def test_files_of_staged_snapshots_wait_where_a_catalog_may_miss_a_commit() -> None:
     table = new_table()
     table.append(rows_of(1))
-    files = write_data_files(rows_of(2), table.metadata, table.storage)
+    files = write_data_files(rows_of(2), WriteRequest(table.metadata, table.storage))
     table.update_snapshot(stage_only=True).fast_append(files)
     staged = last_id(table)
     table.overwrite(rows_of(3))

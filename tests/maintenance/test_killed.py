@@ -96,6 +96,7 @@ def test_a_run_killed_at_any_step_changes_no_row(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.parametrize("procedure", PROCEDURES)
 def test_a_killed_process_changes_no_row(procedure: str, new_catalog: Callable[[str], Catalog]) -> None:

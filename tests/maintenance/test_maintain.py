@@ -1,7 +1,9 @@
 """What pays is done, in order, and said; what does not pay is left alone, and why is said, too."""
 
 import json
-from dataclasses import replace
+import os
+import subprocess
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,7 +15,7 @@ from icefloe.catalog import Catalog
 from icefloe.errors import InvalidInputError, InvalidPropertyError, StateError
 from icefloe.maintenance import MaintenancePolicy, PartitionHealth, Step, StepOutcome, TableHealth
 from icefloe.maintenance.care.health import ManifestHealth
-from icefloe.maintenance.care.lease import NAME, Lease
+from icefloe.maintenance.care.lease import NAME, Holder, Lease
 from icefloe.maintenance.care.policy import choose_groups, decide, gain
 from icefloe.maintenance.deletes.dangling import RemovedDeletes
 from icefloe.maintenance.rewrite.file_sizes import FileSizes
@@ -27,6 +29,7 @@ from tests.spark.reading import delete_equal
 MIB = 1 << 20
 NOW = 1_800_000_000_000
 HOUR = 3_600_000
+FUTURE = 32_503_680_000_000
 SETTLED = {"maintenance.rewrite.quiet-ms": 0, "maintenance.rewrite.cooldown-ms": 0}
 
 
@@ -267,6 +270,35 @@ def test_a_lease_of_a_dead_run_is_taken_over(tmp_path: Path) -> None:
         assert lease.run.encode() in table.storage.read(lease.location), "a dead run does not take it back"
         lease.release()
         assert not table.storage.exists(lease.location)
+
+
+def held_by(process: int | None, **changed: object) -> bytes:
+    """A lease that is not over, of another process."""
+    holder = {**asdict(Holder.this()), "process": process, **changed}
+    return json.dumps({"run": "another", "expires-at-ms": FUTURE, "holder": holder}).encode()
+
+
+def test_a_lease_is_taken_over_as_soon_as_its_process_is_known_to_have_ended(tmp_path: Path) -> None:
+    _, table = worn(tmp_path, 2)
+    lease = Lease.take(table.storage, table.metadata)
+    other = subprocess.Popen(["sleep", "60"])
+    began = Path(f"/proc/{other.pid}/stat").read_text().rpartition(")")[2].split()[19]
+    running = held_by(other.pid, began=began)
+    elsewhere = held_by(other.pid, began=began, machine="another machine")
+    try:
+        table.storage.write(lease.location, running)
+        with pytest.raises(StateError, match="run another maintains the table"):
+            Lease.take(table.storage, table.metadata)
+    finally:
+        other.kill()
+        other.wait()
+    table.storage.write(lease.location, elsewhere)
+    with pytest.raises(StateError, match="run another maintains the table"):
+        Lease.take(table.storage, table.metadata)
+    # Its number is that of a process which began later.
+    for ended in (running, held_by(os.getpid(), began="1")):
+        table.storage.write(lease.location, ended)
+        Lease.take(table.storage, table.metadata).release()
 
 
 def test_a_step_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from icefloe import Table, load_catalog
-from icefloe.data import write_data_files
+from icefloe.data import WriteRequest, write_data_files
 from icefloe.errors import InvalidInputError, InvalidPropertyError, ValidationError
 from icefloe.maintenance.orphans.keys import NeededPaths, Prefixes
 from icefloe.progress import Progress
@@ -64,7 +64,7 @@ def worn(version: int = 3) -> Table:
     table.append(rows_of(1, 2, 3))
     table.delete("id = 1")
     table.manage_snapshots().create_tag("kept").commit()
-    files = write_data_files(rows_of(9), table.metadata, table.storage)
+    files = write_data_files(rows_of(9), WriteRequest(table.metadata, table.storage))
     table.update_snapshot(stage_only=True).fast_append(files)
     table.maintenance.compute_table_stats()
     table.overwrite(rows_of(4))
@@ -317,7 +317,7 @@ def met_at(at: int, version: int) -> int:
     """Commit a file, as old as any orphan, at a step of a removal; the number of its steps."""
     table = new_table(version)
     table.append(rows_of(1))
-    (file,) = write_data_files(rows_of(2), table.metadata, table.storage)
+    (file,) = write_data_files(rows_of(2), WriteRequest(table.metadata, table.storage))
     plant(table, *ORPHANS)
 
     def commit() -> None:

@@ -387,8 +387,7 @@ def test_encrypted_tables_are_refused(tmp_path: Path) -> None:
     """Statistics hold values, and nothing in plain text goes into an encrypted table (FAILURES, rule 19)."""
     table = partitioned(tmp_path, 3, ("name", "identity"))
     table.append(some_rows(table, 0))
-    metadata = table.metadata.evolve(properties={**table.properties, "encryption.key-id": "key"})
-    table._state = replace(table.state, metadata=metadata)
+    table.set_properties({"encryption.key-id": "key"})
     for compute in (table.maintenance.compute_partition_stats, table.maintenance.compute_table_stats):
         with pytest.raises(StateError, match="the table is encrypted"):
             compute()

@@ -4,20 +4,25 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from icefloe.commit import TableState
 from icefloe.errors import InvalidInputError
+from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.maintenance import RepairKind, RepairPlan
-from icefloe.manifests import ManifestContent
-from icefloe.metadata import PartitionStatisticsFile, tag
+from icefloe.maintenance.deletes.writing import DeleteWriter
+from icefloe.manifests import ManifestContent, ManifestEntry
+from icefloe.metadata import PartitionStatisticsFile, encode_metadata_file, tag
 from icefloe.schema.binary import encode
 from icefloe.schema.types import LongType
 from icefloe.table import Table
 from icefloe.verification import silent
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.commit.tables import data_file, handle, new_table
-from tests.verification.tables import Damaged, filled, rows
+from tests.maintenance.rewriting import V3_ON
+from tests.verification.tables import Damaged, create, filled, rows
 
 DATA, DELETES = ManifestContent.DATA, ManifestContent.DELETES
 WITH_DELETES = [each for each in ALL_VERSIONS if allows(each, Feature.DELETE_FILES)]
@@ -248,6 +253,129 @@ def test_refs_and_statistics_of_no_snapshot_are_dropped(version: int) -> None:
     assert set(other.refresh().metadata.refs) == {"main", report.tag}
     assert other.metadata.partition_statistics == ()
     assert table.storage.exists(place)
+
+
+def _damage(table: Table, **changes: int) -> Table:
+    """A handle of a table whose metadata says something else."""
+    committer = table._committer
+    state = committer.load()
+    committer._catalog._storage.write(  # type: ignore[attr-defined]  # a catalog in memory
+        state.metadata_location, encode_metadata_file(state.metadata.evolve(**changes))
+    )
+    return handle(committer)
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_ids_that_are_too_low_are_raised(version: int) -> None:
+    table = filled(version)
+    has_row_ids = allows(version, Feature.ROW_LINEAGE)
+    was = table.metadata
+    low = {"last_column_id": 1, "last_partition_id": 999} | ({"next_row_id": 10} if has_row_ids else {})
+    other = _damage(table, **low)
+    before = ids(other)
+    assert not other.verify(level="data", progress=silent).ok
+    plan = other.maintenance.repair(progress=silent)
+    assert plan.kinds == (RepairKind.METADATA_IDS,)
+    assert plan.refused == ()
+    report = plan.apply(progress=silent)
+    assert report.after.ok, report
+    now = other.refresh().metadata
+    assert (now.last_column_id, now.last_partition_id) == (was.last_column_id, was.last_partition_id)
+    assert now.next_row_id >= was.next_row_id
+    with other.update_schema() as schema:
+        schema.add_column("more", "string")
+    assert other.schema().find_field("more").field_id == was.last_column_id + 1
+    other.append(rows(100, 101).append_column("more", [["a", "b"]]))
+    assert ids(other) == [*before, 100, 101]
+    assert other.verify(level="data", progress=silent).ok
+
+
+@pytest.mark.parametrize("version", V3_ON)
+def test_two_vectors_become_one(version: int) -> None:
+    table = filled(version)
+    damaged = Damaged.of(table)
+    newest = damaged.manifests(DELETES)[0]
+    (data,) = [task.file for task in table.scan().plan_files() if 12 in stored_ids(table, task.file.file_path)]
+    # Somebody else has deleted row 14 of the same file, and did not look at the vector that was there.
+    writer = DeleteWriter(table.metadata, table.storage, "rival")
+    [rival] = writer.vectors([(data, DeletionVector.from_positions([2]))])
+
+    def doubled(entries: list[ManifestEntry]) -> list[ManifestEntry]:
+        return [*entries, replace(entries[0], data_file=rival)]
+
+    damaged.change_entries(newest, doubled)
+    _, plan = plan_of(table)
+    assert RepairKind.TWO_VECTORS in plan.kinds, plan
+    assert "all together 2" in plan.proposals[0].evidence[0]
+    assert not plan.apply(progress=silent).after.ok, "it changes rows"
+    _, plan = plan_of(table)
+    report = plan.apply(accept=["two-vectors"], progress=silent)
+    assert not report.failed, report
+    assert report.after.ok, report
+    fresh = handle(table._committer)
+    assert set(ids(fresh)) == ALL_IDS - {12, 13, 14}
+    assert fresh.maintenance.repair(progress=silent).kinds == ()
+
+
+def stored_ids(table: Table, path: str) -> list[int]:
+    """The rows of a file, deleted ones among them."""
+    read: list[int] = pq.read_table(pa.BufferReader(table.storage.read(path)))["id"].to_pylist()
+    return read
+
+
+@pytest.mark.parametrize(
+    ("version", "content"), [*((each, DATA) for each in ALL_VERSIONS), *((each, DELETES) for each in WITH_DELETES)]
+)
+def test_a_manifest_whose_entries_are_known_elsewhere_is_rebuilt(version: int, content: ManifestContent) -> None:
+    table = filled(version)
+    table.delete("id in (2, 3)")
+    table.maintenance.rewrite_manifests()
+    before = lineage_of(table)
+    damaged = Damaged.of(table)
+    [lost] = damaged.manifests(content)
+    damaged.storage.delete([lost.manifest_path])
+    other, plan = plan_of(table)
+    assert plan.kinds == (RepairKind.REBUILT_MANIFESTS,), plan
+    assert "are known from other manifests" in plan.proposals[0].evidence[0]
+    report = plan.apply(progress=silent)
+    assert report.after.ok, report
+    assert lineage_of(handle(table._committer)) == before
+    assert other.refresh().maintenance.repair(progress=silent).kinds == ()
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_files_that_a_manifest_added_are_known_from_those_that_took_them_over(version: int) -> None:
+    table = create(version)
+    table.append(rows(*range(10)))
+    table.manage_snapshots().create_branch("old").commit()
+    [lost] = Damaged.of(table).manifests()
+    table.append(rows(*range(10, 20)))
+    table.maintenance.rewrite_manifests()
+    table.storage.delete([lost.manifest_path])
+    other = handle(table._committer)
+    plan = other.maintenance.repair(branch="old", progress=silent)
+    assert plan.kinds == (RepairKind.REBUILT_MANIFESTS,), plan
+    assert plan.apply(progress=silent).after.ok
+    assert sorted(handle(table._committer).scan(ref="old").to_arrow()["id"].to_pylist()) == list(range(10))
+
+
+def test_a_manifest_is_not_rebuilt_if_the_numbers_do_not_add_up() -> None:
+    table = filled(2)
+    table.maintenance.rewrite_manifests()
+    damaged = Damaged.of(table)
+    [lost] = damaged.manifests(DATA)
+    rows_more = (lost.existing_rows_count or 0) + 1
+    damaged.change_list(lambda each: replace(each, existing_rows_count=rows_more) if each == lost else each)
+    damaged.storage.delete([lost.manifest_path])
+    _, plan = plan_of(table)
+    assert plan.kinds == (RepairKind.MISSING_MANIFESTS,)
+    assert any("are 21, of which other manifests know 20" in each for each in plan.proposals[0].evidence)
+
+
+def lineage_of(table: Table) -> list[tuple[object, ...]]:
+    names = ("id", *(("_row_id",) if allows(table.format_version, Feature.ROW_LINEAGE) else ()))
+    read = table.scan(selected_fields=names).to_arrow().to_pylist()
+    return sorted(tuple(row[name] for name in names) for row in read)
 
 
 def test_names_of_kinds_are_checked() -> None:

@@ -13,6 +13,7 @@ from icefloe.commit import Planned
 from icefloe.errors import CorruptFileError, InvalidPropertyError
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.maintenance.deletes.position import RewrittenPositionDeletes, rewrite_position_delete_files
+from icefloe.maintenance.deletes.request import DeletesRequest
 from icefloe.maintenance.deletes.writing import DeleteWriter
 from icefloe.manifests import DataFile, FileContent
 from icefloe.schema import types
@@ -225,7 +226,9 @@ def test_others_do_not_make_it_fail(start: str, name: str, tmp_path: Path) -> No
     if start == "upgraded":
         table.upgrade_format_version(3)
     other = another(table)
-    rewrite_position_delete_files(table, Meanwhile(happens=lambda: OTHERS[name](other)), {"min-input-files": "2"})
+    rewrite_position_delete_files(
+        DeletesRequest(table, Meanwhile(happens=lambda: OTHERS[name](other)), {"min-input-files": "2"})
+    )
     deleted = {0, 1, 20, 21} | ({8, 28} if name == "delete of another row" else set())
     assert keys(table.refresh()) == sorted({*range(10), *range(20, 30)} - deleted)
     assert table.verify(level="data", progress=silent).ok

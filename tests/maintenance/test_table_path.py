@@ -4,7 +4,7 @@ import csv
 import shutil
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,8 +22,9 @@ from icefloe.manifests import SnapshotManifests
 from icefloe.schema import Schema, reserved, schema_to_arrow, types
 from icefloe.verification import silent
 from icefloe.versions import ALL_VERSIONS, Feature, allows
+from tests.catalog.faults import KILL_BEFORE, Killed, Wire, wired
 from tests.maintenance.histories import History, new_table, rows_of_snapshots, steps
-from tests.maintenance.worn import FUTURE, check_whole, new_rows, worn_table
+from tests.maintenance.worn import FUTURE, NAME, check_whole, new_rows, worn_table
 from tests.spark.reading import delete_equal
 
 WITH_DELETE_FILES = [version for version in ALL_VERSIONS if allows(version, Feature.DELETE_FILES)]
@@ -198,6 +199,42 @@ def test_copies_of_any_table(
         copy_all(done, table)
         check_alone(registered(done, table, folder), table, rows_of_snapshots(table))
     shutil.rmtree(folder)
+
+
+def killed(catalog: Catalog, stage: Path, target: Path, number: int) -> int:
+    """Rewrite the table's paths, killed before a step that writes; without such a step, how many there are."""
+    wire = Wire(KILL_BEFORE, number)
+    table = wired(catalog, wire).load_table(NAME)
+    wire.begin()
+    with suppress(Killed):
+        table.maintenance.rewrite_table_path(str(table.location()), str(target), staging_location=str(stage))
+    return len(KILL_BEFORE.places(wire.steps))
+
+
+@pytest.mark.parametrize(
+    "version", [pytest.param(each, marks=() if each == 3 else pytest.mark.slow) for each in ABSOLUTE]
+)
+def test_a_copy_whose_preparation_was_killed_is_prepared_again(version: int, tmp_path: Path) -> None:
+    """A staging folder without its list is not complete; the same one can be used again."""
+    catalog = new_catalog(tmp_path)
+    table = worn_table(catalog, version)
+    before = (table.metadata_location, rows_of_snapshots(table))
+    stored = {info.location for info in table.storage.list_prefix(str(table.location()))}
+    count = killed(catalog, tmp_path / "whole", tmp_path / "there", -1)
+    assert (tmp_path / "whole" / "file-list").exists()
+    # The list is the last of all; every step before it may be the one at which it ends.
+    for number in range(count) if version != 3 else (0, count // 2, count - 1):
+        stage, target = tmp_path / f"stage {number}", tmp_path / f"moved {number}"
+        killed(catalog, stage, target, number)
+        assert not (stage / "file-list").exists()
+        fresh = catalog.load_table(NAME)
+        assert (fresh.metadata_location, rows_of_snapshots(fresh)) == before
+        assert {info.location for info in table.storage.list_prefix(str(table.location()))} == stored
+        done = fresh.maintenance.rewrite_table_path(str(table.location()), str(target), staging_location=str(stage))
+        assert done.listed_files_count == len(lines(done, table))
+        if number in (0, count - 1):
+            copy_all(done, table)
+            check_alone(registered(done, table, tmp_path), table, before[1])
 
 
 def test_what_is_refused(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from icefloe import Table
 from icefloe.catalog import Catalog
-from icefloe.data import write_data_files
+from icefloe.data import WriteRequest, write_data_files
 from icefloe.maintenance import reachable_files
 from icefloe.maintenance.care.lease import NAME as LEASE
 from icefloe.schema import types
@@ -60,7 +60,7 @@ def worn_table(catalog: Catalog, version: int) -> Table:
         table.append(new_rows(*range(first, first + 5), name="old"))
     table.delete("k = 31 or k = 51")
     table.append(new_rows(99), branch="dev")
-    files = write_data_files(new_rows(98), table.metadata, table.storage)
+    files = write_data_files(new_rows(98), WriteRequest(table.metadata, table.storage))
     table.update_snapshot(stage_only=True).fast_append(files)
     return table
 
@@ -105,7 +105,7 @@ ALL_FILES = {"rewrite-all": "true", "partial-progress.enabled": "true"}
 
 
 def _maintain(table: Table) -> None:
-    """All that is due, at once; the lease of a run that was killed is known to be dead."""
+    """All that is due, at once; a run that was killed within this process is dead, though its process is not."""
     list(table.storage.delete([f"{table.location()}/metadata/{LEASE}"]))
     table.maintenance.maintain(SETTLED)
 

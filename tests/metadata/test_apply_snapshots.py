@@ -21,9 +21,8 @@ from icefloe.metadata import (
     StatisticsFile,
     branch,
     updates as up,
-    with_previous,
 )
-from icefloe.metadata.apply import apply
+from icefloe.metadata.apply import apply, apply_all
 from icefloe.metadata.codec import metadata_from_json, metadata_to_json
 from icefloe.metadata.refs import tag
 from icefloe.metadata.snapshot import MetadataLogEntry
@@ -242,19 +241,20 @@ def test_encryption_keys(version: int) -> None:
 
 
 def test_the_metadata_log_is_bounded() -> None:
-    metadata = new_table(2)
+    limit = "write.metadata.previous-versions-max"
+    metadata = new_table(2).evolve(properties={limit: "3"})
     for number in range(5):
-        changed = commit(metadata, up.SetPropertiesUpdate({"n": str(number)}), now_ms=NOW_MS + number)
-        metadata = with_previous(changed, metadata, f"s3://t/{number}.metadata.json", max_entries=3)
+        update = up.SetPropertiesUpdate({"n": str(number)})
+        metadata = apply_all(metadata, [update], NOW_MS + number, f"s3://t/{number}.metadata.json")
     assert metadata.metadata_log == (
         MetadataLogEntry("s3://t/2.metadata.json", NOW_MS + 1),
         MetadataLogEntry("s3://t/3.metadata.json", NOW_MS + 2),
         MetadataLogEntry("s3://t/4.metadata.json", NOW_MS + 3),
     )
-    few = commit(metadata, up.SetPropertiesUpdate({"write.metadata.previous-versions-max": "2"}))
-    assert len(with_previous(few, metadata, "s3://t/5.metadata.json").metadata_log) == 2
-    none = commit(metadata, up.SetPropertiesUpdate({"write.metadata.previous-versions-max": "-1"}))
-    assert len(with_previous(none, metadata, "s3://t/5.metadata.json").metadata_log) == 1
+    few = apply_all(metadata, [up.SetPropertiesUpdate({limit: "2"})], NOW_MS, "s3://t/5.metadata.json")
+    assert len(few.metadata_log) == 2
+    none = apply_all(metadata, [up.SetPropertiesUpdate({limit: "-1"})], NOW_MS, "s3://t/5.metadata.json")
+    assert len(none.metadata_log) == 1
 
 
 def test_many_snapshots_are_added_in_time_that_grows_with_their_number() -> None:

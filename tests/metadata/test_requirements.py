@@ -75,8 +75,6 @@ def test_views() -> None:
             req.AssertViewUUID(VIEW.view_uuid).check(state)
     with pytest.raises(InvalidInputError, match="not to a table"):
         req.AssertViewUUID(UUID).check(new_table(2))
-    assert req.view_requirements_for(None) == (req.AssertCreate(),)
-    assert req.view_requirements_for(VIEW) == (req.AssertViewUUID(VIEW.view_uuid),)
 
 
 @versions
@@ -102,23 +100,6 @@ def test_what_updates_rely_on(version: int) -> None:
         found = req.requirements_for(base, [update, update])
         assert found == (identity, *wanted)
         req.check_all(found, base)
-
-
-@versions
-def test_replacing_a_table_relies_on_ids_only(version: int) -> None:
-    updates: list[up.TableUpdate] = [
-        up.AddSchemaUpdate(SCHEMA),
-        up.SetCurrentSchemaUpdate(),
-        up.AddPartitionSpecUpdate(UNPARTITIONED),
-        up.SetDefaultSpecUpdate(),
-        up.SetDefaultSortOrderUpdate(),
-        up.SetSnapshotRefUpdate(MAIN_BRANCH, branch(1)),
-    ]
-    assert req.requirements_for_replace(with_refs(version), updates) == (
-        req.AssertTableUUID(UUID),
-        req.AssertLastAssignedFieldId(3),
-        req.AssertLastAssignedPartitionId(1000),
-    )
 
 
 def test_creating_a_table_relies_on_there_being_none() -> None:

@@ -145,7 +145,7 @@ def test_any_value_gives_a_view_or_our_error(field: str, value: object) -> None:
 
 
 def test_one_query_a_dialect() -> None:
-    with pytest.raises(InvalidMetadataError, match="'spark'"):
+    with pytest.raises(InvalidMetadataError, match="dialect spark"):
         query("SELECT 1", "spark", "Spark")
 
 

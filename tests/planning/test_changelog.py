@@ -100,4 +100,6 @@ def test_an_expired_parent_matters_unless_rows_were_only_added() -> None:
     assert found == ["INSERT", "DELETE"]
     table.metadata = apply_all(table.metadata, [up.RemoveSnapshotsUpdate((second,))], 9)
     with pytest.raises(NoSuchSnapshotError, match=f"start the changes after {third}"):
+        list(ChangelogScan(table.metadata, table.storage, second).plan_files())
+    with pytest.raises(NoSuchSnapshotError, match=f"{second} has expired.*start after it"):
         list(ChangelogScan(table.metadata, table.storage).plan_files())

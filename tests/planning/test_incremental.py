@@ -79,6 +79,16 @@ def test_an_expired_start_is_known_by_its_child() -> None:
         appended(table, first)
 
 
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_rows_of_expired_snapshots_are_not_left_out_silently(version: int) -> None:
+    table = SyntheticTable(SCHEMA, version)
+    ids = [table.add(table.data([row(number)])) for number in range(3)]
+    table.metadata = apply_all(table.metadata, [up.RemoveSnapshotsUpdate((ids[0],))], 9)
+    with pytest.raises(NoSuchSnapshotError, match=f"{ids[0]} has expired.*scan snapshot {ids[1]}"):
+        appended(table)
+    assert len(appended(table, ids[0])) == 2
+
+
 def test_branches() -> None:
     table = SyntheticTable(SCHEMA, 2)
     first = table.add(table.data([row(1)]))

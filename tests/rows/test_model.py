@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, reject, strategies as st
 
-from icefloe.data import ReadContext, write_data_files
+from icefloe.data import ReadContext, WriteRequest, write_data_files
 from icefloe.errors import InvalidInputError
 from icefloe.rows.matching import find_matching_rows, remaining_rows
 from icefloe.rows.upsert import IncomingRows, find_key_matches, plan_upsert
@@ -35,7 +35,7 @@ def test_rows_that_match_are_found_and_the_others_keep_their_ids(version: int, d
     assert all(live[match.path] <= matching for match in matches if match.is_whole_file)
     rest = remaining_rows(matches, context)
     has_ids = allows(version, Feature.ROW_LINEAGE)
-    added = write_data_files(rest, table.metadata, table.storage, lineage=has_ids)
+    added = write_data_files(rest, WriteRequest(table.metadata, table.storage, lineage=has_ids))
     table.remove(match.task.file for match in matches)
     table.commit(added)
     assert set(found.numbers(table.read())) == found.live - matching

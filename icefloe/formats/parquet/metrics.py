@@ -11,8 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from icefloe import schema as sc
-from icefloe.errors import InvalidValueError
+from icefloe import errors, schema as sc
 from icefloe.expressions import Expression, bound_references, might_match
 from icefloe.formats.array_metrics import encode_bounds
 from icefloe.formats.metrics import FULL, NO_METRICS, Metrics, MetricsMode
@@ -199,7 +198,7 @@ def _range(chunks: Chunks, leaf: _Leaf, nans: int) -> tuple[sc.Value | None, sc.
             return None, None
         try:
             smallest, largest = (_value(raw, leaf) for raw in (statistics.min_raw, statistics.max_raw))
-        except (InvalidValueError, UnicodeDecodeError):
+        except (errors.InvalidValueError, UnicodeDecodeError):
             # Another writer cut a string in the middle of a character: a bound that cannot be read is no bound.
             return None, None
         low = smallest if low is None else min(low, smallest)

@@ -7,8 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from icefloe import properties as props
-from icefloe.errors import InvalidPropertyError
+from icefloe import errors, properties as props
 from icefloe.formats.array_metrics import MetricsCollector
 from icefloe.formats.arrow_types import conform, geo_schema, has_geo, is_plain_geography
 from icefloe.formats.field_ids import check_written_ids
@@ -73,6 +72,11 @@ class ParquetFileWriter(FileWriter):
     @property
     def bytes_written(self) -> int:
         return self._sink.written + int(self._waiting_bytes * self._shrinking())
+
+    def settle(self) -> None:
+        """End the first row group: before it, nothing is known of how rows shrink."""
+        if not self._raw_bytes:
+            self._flush()
 
     def write(self, batch: pa.RecordBatch | pa.Table) -> None:
         batch = conform(batch, self.schema)
@@ -185,7 +189,7 @@ def _bloom_filters(properties: Mapping[str, str], schema: Schema) -> dict[str, d
             continue
         name = key.removeprefix(prefix)
         if schema.find_id(name) is None:
-            raise InvalidPropertyError(
+            raise errors.InvalidPropertyError(
                 f"property {key!r} names no column; columns are {', '.join(schema.column_names)}"
             )
         filters[name] = {"fpp": props.property_as_float(properties, _BLOOM_FPP_PREFIX + name, 0.01)}

@@ -5,7 +5,6 @@ Two variants mean the same by their names and values; dictionaries, widths, scal
 Values are walked with a stack of our own, so neither depth nor overlapping offsets can exhaust stack, time or memory.
 """
 
-import math
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from icefloe.errors import InvalidValueError
-from icefloe.formats.variant.values import EXACT_NUMBERS, MAX_DEPTH, Variant, VariantKind, VariantPrimitive
+from icefloe.formats.variant.values import MAX_DEPTH, Variant, VariantKind, VariantPrimitive
 
 OBJECT, ARRAY = 2, 3
 """The basic types of values with values inside."""
@@ -212,39 +211,6 @@ def to_natural(primitive: VariantPrimitive) -> Any:
             return primitive
         case _:
             return value
-
-
-def same_meaning(left: Variant, right: Variant) -> bool:
-    """Whether the variants are equal by meaning: all integers and decimals are one class, every other type its own.
-
-    NaN equals NaN, and the two zeros of floating point are equal.
-    """
-    stack: list[tuple[Any, Any]] = [(walk(left, lambda primitive: primitive), walk(right, lambda primitive: primitive))]
-    while stack:
-        a, b = stack.pop()
-        if type(a) is not type(b):
-            return False
-        if isinstance(a, dict):
-            if a.keys() != b.keys():
-                return False
-            stack += ((a[name], b[name]) for name in a)
-        elif isinstance(a, list):
-            if len(a) != len(b):
-                return False
-            stack += zip(a, b, strict=True)
-        elif not _same_primitive(a, b):
-            return False
-    return True
-
-
-def _same_primitive(a: VariantPrimitive, b: VariantPrimitive) -> bool:
-    if a.kind in EXACT_NUMBERS and b.kind in EXACT_NUMBERS:
-        return bool(a.value == b.value)
-    if a.kind is not b.kind:
-        return False
-    if a.kind in (VariantKind.DOUBLE, VariantKind.FLOAT) and math.isnan(a.value):
-        return math.isnan(b.value)
-    return bool(a.value == b.value)
 
 
 def _read_count(value: bytes, start: int, end: int, is_large: bool, entry_width: int) -> tuple[int, int]:

@@ -38,20 +38,6 @@ class VariantKind(IntEnum):
     UUID = 20
 
 
-EXACT_NUMBERS = frozenset(
-    {
-        VariantKind.INT8,
-        VariantKind.INT16,
-        VariantKind.INT32,
-        VariantKind.INT64,
-        VariantKind.DECIMAL4,
-        VariantKind.DECIMAL8,
-        VariantKind.DECIMAL16,
-    }
-)
-"""The types whose values are equal when their numbers are, whatever their width and scale."""
-
-
 @dataclass(frozen=True, slots=True)
 class Variant:
     """One variant as it is stored: the dictionary of field names, and the value."""

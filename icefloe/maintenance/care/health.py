@@ -14,17 +14,22 @@ from icefloe.maintenance.branches import branch_head
 from icefloe.maintenance.deletes.dangling import RemovedDeletes, dangling_deletes
 from icefloe.maintenance.maintained_table import MaintainedTable
 from icefloe.maintenance.rewrite.file_sizes import FileSizes
-from icefloe.maintenance.statistics.partition_counts import COUNTERS, NEVER, TIMES, CommitTimes, PartitionCounts
-from icefloe.manifests import ManifestColumns, ManifestContent, ManifestFile, Metric, wanted
+from icefloe.maintenance.statistics.partition_counts import (
+    COUNTERS,
+    NEVER,
+    TIMES,
+    CommitTimes,
+    PartitionCounts,
+    count_partitions,
+    range_field,
+)
+from icefloe.manifests import ManifestContent, ManifestFile
 from icefloe.metadata import TableMetadata
-from icefloe.parallel import in_order
 from icefloe.partitioning import partition_path
-from icefloe.planning import default_workers
-from icefloe.progress import Listener, Stage, listener_or_bar
-from icefloe.schema import IcebergType, types
+from icefloe.progress import Listener, listener_or_bar
+from icefloe.schema import types
 
 _SHOWN = 10
-_COLUMNS = ("content", "file_format", "file_size_in_bytes", "content_size_in_bytes", "record_count")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,14 +149,17 @@ HEALTH_SCHEMA = pa.schema(
 
 
 def health(table: MaintainedTable, branch: str | None = None, progress: Listener | None = None) -> TableHealth:
-    """The health of a branch; manifests are read, and no other file."""
-    metadata = table.metadata
+    """The health of the newest state of a branch; manifests are read, and no other file."""
+    metadata = table.refresh().metadata
     head = branch_head(metadata, branch)
     parent = Parent(metadata, Workbench(table.storage, Caches(), now_ms), head)
     manifests = {content: parent.manifests(content) for content in ManifestContent}
     sizes = FileSizes.of({}, props.WRITE_TARGET_FILE_SIZE_BYTES.of(metadata.properties))
-    counts = PartitionCounts(sizes, CommitTimes.of(metadata), _sort_field(metadata))
-    _count(parent, [each for group in manifests.values() for each in group], counts, listener_or_bar(progress))
+    order = metadata.sort_orders_by_id.get(metadata.default_sort_order_id)
+    field_of_order = None if order is None else range_field(order, metadata.schema())
+    counts = PartitionCounts(sizes, CommitTimes.of(metadata), field_of_order)
+    everything = [each for group in manifests.values() for each in group]
+    count_partitions(parent, everything, counts, listener_or_bar(progress))
     has_deletes = bool(manifests[ManifestContent.DELETES])
     statistics = {file.snapshot_id for file in metadata.statistics}
     return TableHealth(
@@ -172,30 +180,6 @@ def health(table: MaintainedTable, branch: str | None = None, progress: Listener
         manifest_target=props.MANIFEST_TARGET_SIZE_BYTES.of(metadata.properties),
         has_statistics=head is not None and head.snapshot_id in statistics,
     )
-
-
-def _sort_field(metadata: TableMetadata) -> tuple[int, IcebergType] | None:
-    """The first column of the table's order, if bounds of files tell how it is kept."""
-    order = metadata.sort_orders_by_id.get(metadata.default_sort_order_id)
-    if order is None or not order.fields or not order.fields[0].transform.preserves_order:
-        return None
-    column = metadata.schema().fields_by_id.get(order.fields[0].source_ids[0])
-    is_ordered = column is not None and not isinstance(column.field_type, types.UUIDType | types.FixedType)
-    return (column.field_id, column.field_type) if column is not None and is_ordered else None
-
-
-def _count(parent: Parent, manifests: list[ManifestFile], counts: PartitionCounts, listener: Listener) -> None:
-    ids = () if counts.sort_field is None else (counts.sort_field[0],)
-    chosen = wanted(*_COLUMNS, field_ids=ids, metrics=(Metric.LOWER_BOUNDS, Metric.UPPER_BOUNDS))
-    stage = Stage("manifests", len(manifests), listener)
-
-    def read(manifest: ManifestFile) -> ManifestColumns:
-        columns = parent.read(manifest, chosen)
-        return columns.filter(columns.is_live)
-
-    for columns in in_order(read, manifests, default_workers(), "icefloe-health"):
-        counts.add(columns)
-        stage.step()
 
 
 def _partitions(counts: PartitionCounts, metadata: TableMetadata) -> Iterator[PartitionHealth]:

@@ -6,21 +6,24 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import ClassVar
 
-from icefloe import properties as props
-from icefloe.commit import Expire, ManifestChoice, now_ms
-from icefloe.errors import IcefloeError, InvalidInputError, StateError
+from icefloe import commit as cm, errors, properties as props
 from icefloe.maintenance.care.health import TableHealth, health
 from icefloe.maintenance.care.lease import Lease
 from icefloe.maintenance.care.policy import Decision, MaintenancePolicy, Step, choose_groups, decide, overlapping
 from icefloe.maintenance.deletes.dangling import remove_dangling_deletes
 from icefloe.maintenance.deletes.equality import convert_equality_deletes
 from icefloe.maintenance.deletes.position import rewrite_position_delete_files
+from icefloe.maintenance.deletes.request import DeletesRequest
 from icefloe.maintenance.engines import engine_of
 from icefloe.maintenance.expiry.expire_snapshots import ExpiryRequest, expire_snapshots
 from icefloe.maintenance.maintained_table import MaintainedTable
 from icefloe.maintenance.manifests import rewrite_manifests
+from icefloe.maintenance.options import Options
 from icefloe.maintenance.orphans.orphan_files import OrphanRequest, remove_orphan_files
-from icefloe.maintenance.rewrite.plan import RewritePlan, plan_rewrite
+from icefloe.maintenance.rewrite.file_sizes import REWRITE_ALL
+from icefloe.maintenance.rewrite.options import PARTIAL_PROGRESS
+from icefloe.maintenance.rewrite.plan import RewriteRequest, plan_rewrite
+from icefloe.maintenance.rewrite.run import run_rewrite
 from icefloe.maintenance.statistics.table import compute_table_stats
 from icefloe.progress import Listener, listener_or_bar
 from icefloe.schema import JSON
@@ -135,9 +138,9 @@ def plan_maintenance(
     metadata = table.refresh().metadata
     chosen = policy if isinstance(policy, MaintenancePolicy) else MaintenancePolicy.of(metadata.properties, policy)
     if not chosen.enabled:
-        raise StateError(f"{props.MAINTENANCE_ENABLED.key} of the table is false, so it is left alone")
+        raise errors.StateError(f"{props.MAINTENANCE_ENABLED.key} of the table is false, so it is left alone")
     if budget is not None and budget < 0:
-        raise InvalidInputError(f"budget is {budget}; give a number of bytes that may be rewritten")
+        raise errors.InvalidInputError(f"budget is {budget}; give a number of bytes that may be rewritten")
     now = health(table)
     decisions = decide(now, chosen)
     return MaintenancePlan(decisions, now, chosen, chosen.max_bytes if budget is None else budget, _table=table)
@@ -155,7 +158,7 @@ class _Run:
 
     def report(self) -> MaintenanceReport:
         steps = tuple(self._steps())
-        return MaintenanceReport(self.lease.run, steps, self.plan.health, health(self._table.refresh()))
+        return MaintenanceReport(self.lease.run, steps, self.plan.health, health(self._table))
 
     @property
     def _table(self) -> MaintainedTable:
@@ -175,28 +178,29 @@ class _Run:
             try:
                 self._table.refresh()
                 done = self._work[decision.step](self)
-            except IcefloeError as error:
+            except errors.IcefloeError as error:
                 done = StepReport(decision.step, StepOutcome.FAILED, "", error=str(error))
             yield replace(done, reason=decision.reason, seconds=time.monotonic() - start)
 
     def _compact(self) -> StepReport:
-        plan = plan_rewrite(
-            self._table, options={"partial-progress.enabled": "true"}, snapshot_properties=self._summary
-        )
-        return self._rewrite(Step.COMPACT, plan)
+        return self._rewrite(Step.COMPACT, self._rewriting({PARTIAL_PROGRESS.key: "true"}))
 
     def _sort(self) -> StepReport:
-        options = {"partial-progress.enabled": "true", "rewrite-all": "true"}
-        plan = plan_rewrite(self._table, strategy="sort", options=options, snapshot_properties=self._summary)
-        return self._rewrite(Step.SORT, plan, is_sort=True)
+        options = {PARTIAL_PROGRESS.key: "true", REWRITE_ALL.key: "true"}
+        return self._rewrite(Step.SORT, self._rewriting(options, "sort"))
 
-    def _rewrite(self, step: Step, plan: RewritePlan, *, is_sort: bool = False) -> StepReport:
+    def _rewriting(self, options: Options, strategy: str | None = None) -> RewriteRequest:
+        return RewriteRequest(self._table, strategy, options=options, snapshot_properties=self._summary)
+
+    def _rewrite(self, step: Step, request: RewriteRequest) -> StepReport:
+        plan = plan_rewrite(request)
         now, policy = health(self._table), self.plan.policy
-        only = overlapping(now, policy) if is_sort else None
+        only = overlapping(now, policy) if step is Step.SORT else None
         chosen = choose_groups(plan.groups, now, policy, self.plan.budget - self.spent, only)
         if not chosen.groups:
             return StepReport(step, StepOutcome.DONE, "", left=chosen.left)
-        result = replace(plan, groups=chosen.groups).run(self.engine, self.listener)
+        chosen_plan = replace(plan, groups=chosen.groups)
+        result = run_rewrite(chosen_plan, engine_of(self.engine), self.listener, request.again)
         self.spent += chosen.bytes
         failed = result.failed_data_files_count
         return StepReport(
@@ -213,28 +217,29 @@ class _Run:
         result = remove_dangling_deletes(self._table, snapshot_properties=self._summary)
         return StepReport(Step.DANGLING_DELETES, StepOutcome.DONE, "", result)
 
+    @property
+    def _deletes(self) -> DeletesRequest:
+        engine, summary = engine_of(self.engine), self._summary
+        return DeletesRequest(self._table, engine, progress=self.listener, snapshot_properties=summary)
+
     def _convert(self) -> StepReport:
-        result = convert_equality_deletes(
-            self._table, engine_of(self.engine), progress=self.listener, snapshot_properties=self._summary
-        )
+        result = convert_equality_deletes(self._deletes)
         return StepReport(Step.CONVERT, StepOutcome.DONE, "", result)
 
     def _positions(self) -> StepReport:
-        result = rewrite_position_delete_files(
-            self._table, engine_of(self.engine), progress=self.listener, snapshot_properties=self._summary
-        )
+        result = rewrite_position_delete_files(self._deletes)
         return StepReport(Step.POSITION_DELETES, StepOutcome.DONE, "", result)
 
     def _orphans(self) -> StepReport:
-        request = OrphanRequest(now_ms() - _ORPHAN_AGE_MS, engine_of(self.engine), self.listener)
+        request = OrphanRequest(cm.now_ms() - _ORPHAN_AGE_MS, engine_of(self.engine), self.listener)
         return StepReport(Step.ORPHANS, StepOutcome.DONE, "", remove_orphan_files(self._table, request))
 
     def _manifests(self) -> StepReport:
-        result = rewrite_manifests(self._table, ManifestChoice(), None, self._summary, self.listener)
+        result = rewrite_manifests(self._table, cm.ManifestChoice(), None, self._summary, self.listener)
         return StepReport(Step.MANIFESTS, StepOutcome.DONE, "", result)
 
     def _expire(self) -> StepReport:
-        request = ExpiryRequest(Expire(None, None, ()), engine=engine_of(self.engine), listener=self.listener)
+        request = ExpiryRequest(cm.Expire(None, None, ()), engine=engine_of(self.engine), listener=self.listener)
         result = expire_snapshots(self._table, request)
         return StepReport(Step.EXPIRE, StepOutcome.DONE, "", result, left=(result.problem,) if result.problem else ())
 

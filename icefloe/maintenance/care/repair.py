@@ -14,7 +14,9 @@ import pyarrow.compute as pc
 from icefloe import commit
 from icefloe.errors import IcefloeError, InvalidInputError
 from icefloe.maintenance.branches import branch_head
-from icefloe.maintenance.care.repair_plan import Proposal, RepairKind, find_repairs
+from icefloe.maintenance.care.lost_manifests import rebuilt
+from icefloe.maintenance.care.repair_plan import Proposal, RepairKind, find_repairs, highest_row_id
+from icefloe.maintenance.care.united_vectors import UnitedVectors
 from icefloe.maintenance.deletes.dangling import remove_dangling_deletes
 from icefloe.maintenance.maintained_table import MaintainedTable
 from icefloe.manifests import DataFile, ManifestColumns, ManifestContent, ManifestFile, columns_of
@@ -155,6 +157,20 @@ def _repair(table: MaintainedTable, proposal: Proposal, branch: str) -> None:
             for location, source in zip(proposal.locations, proposal.sources, strict=True):
                 if not table.storage.exists(location):
                     table.storage.create_exclusive(location, table.storage.read(source))
+        case RepairKind.METADATA_IDS:
+            _raise_ids(table, proposal, branch)
+        case RepairKind.REBUILT_MANIFESTS:
+            lost_manifests = frozenset(proposal.locations)
+            again = commit.RepairEntries(
+                lambda _: _unchanged,
+                rewrite=lost_manifests,
+                read=lambda parent, manifest: (
+                    rebuilt(parent, manifest)
+                    if manifest.manifest_path in lost_manifests
+                    else commit.read_live(parent, manifest)
+                ),
+            )
+            _commit(table, proposal, branch, again)
         case RepairKind.MISSING_MANIFESTS:
             assert proposal.snapshot_id is not None
             ref = replace(table.metadata.refs[branch], snapshot_id=proposal.snapshot_id)
@@ -171,6 +187,11 @@ def _repair(table: MaintainedTable, proposal: Proposal, branch: str) -> None:
             paths = _texts(proposal.locations)
             keep_first = commit.RepairEntries(lambda parent: _Oldest(parent, paths), Operation.DELETE)
             _commit(table, proposal, branch, keep_first)
+        case RepairKind.TWO_VECTORS:
+            files_of_vectors = frozenset(proposal.locations)
+            _commit(
+                table, proposal, branch, commit.RepairEntries(lambda parent: UnitedVectors(parent, files_of_vectors))
+            )
         case RepairKind.FILE_METRICS:
             files = {identity(file.file_path): file for file in proposal.files}
             _commit(table, proposal, branch, commit.RepairEntries(lambda _: _Corrected(files)))
@@ -280,6 +301,27 @@ class _Corrected:
     def _corrected(self, file: DataFile) -> DataFile:
         # Its row ids are those that the manifest gives it, under the counts of all entries before they are corrected.
         return replace(self._files[identity(file.file_path)], first_row_id=file.first_row_id)
+
+
+def _raise_ids(table: MaintainedTable, proposal: Proposal, branch: str) -> None:
+    if updates := tuple(_raised(table)):
+        _send(table, updates)
+    highest = highest_row_id(table.refresh().metadata)
+    if highest > table.metadata.next_row_id:
+        # A snapshot of the same files, whose ids begin after all that are in use.
+        raised = commit.RepairEntries(lambda _: _unchanged, recount=True, first_row_id=highest)
+        _commit(table, proposal, branch, raised)
+
+
+def _raised(table: MaintainedTable) -> Iterable[up.TableUpdate]:
+    """Schemas and specs that the table has already, added again: whoever adds one raises the last ids to those in it."""
+    metadata = table.metadata
+    schema = max(metadata.schemas, key=lambda each: each.highest_field_id)
+    if schema.highest_field_id > metadata.last_column_id:
+        yield up.AddSchemaUpdate(schema)
+    spec = max(metadata.partition_specs, key=lambda each: each.last_field_id)
+    if spec.last_field_id > metadata.last_partition_id:
+        yield up.AddPartitionSpecUpdate(spec)
 
 
 def _dropped(table: MaintainedTable) -> Iterable[up.TableUpdate]:

@@ -10,13 +10,11 @@ from enum import StrEnum
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.commit import Caches, Parent, Workbench, now_ms
+from icefloe import commit as cm, errors, manifests as mf, metadata as md, partitioning as pt
 from icefloe.data import ForeignFile, describe_files
-from icefloe.errors import IcefloeError
+from icefloe.maintenance.care.lost_manifests import rebuilt, unreadable_manifests
+from icefloe.maintenance.care.united_vectors import RivalVectors, rival_vectors
 from icefloe.maintenance.maintained_table import MaintainedTable
-from icefloe.manifests import EVERYTHING, DataFile, FileContent, ManifestEntry
-from icefloe.metadata import Snapshot, TableMetadata
-from icefloe.partitioning import UNPARTITIONED, partition_path
 from icefloe.storage import identities, identity
 from icefloe.verification import Code, Finding, VerificationReport
 from icefloe.versions import Feature, allows
@@ -27,6 +25,10 @@ class RepairKind(StrEnum):
 
     RESTORE_FILES = "restore-files"
     """A missing file is copied from one of the same name and length under the table's location."""
+    METADATA_IDS = "metadata-ids"
+    """The last assigned ids of columns, partition fields and rows are raised to the highest that are in use."""
+    REBUILT_MANIFESTS = "rebuilt-manifests"
+    """A missing manifest is written anew of entries that other manifests know, and that add up to it exactly."""
     MISSING_MANIFESTS = "missing-manifests"
     """The branch goes back to its newest snapshot whose manifest list and manifests can be read."""
     MISSING_DATA_FILES = "missing-data-files"
@@ -35,6 +37,8 @@ class RepairKind(StrEnum):
     """Entries of delete files that do not exist are removed: rows come back that they deleted."""
     DUPLICATE_ENTRIES = "duplicate-entries"
     """Of two equal live entries of one file the later one is removed."""
+    TWO_VECTORS = "two-vectors"
+    """Deletion vectors of one data file become one, which deletes what any of them deletes."""
     FILE_METRICS = "file-metrics"
     """Lengths, counts and bounds become those of the files' footers."""
     MANIFEST_COUNTS = "manifest-counts"
@@ -57,6 +61,7 @@ _CHANGE_ROWS = (
     RepairKind.MISSING_DATA_FILES,
     RepairKind.MISSING_DELETE_FILES,
     RepairKind.DUPLICATE_ENTRIES,
+    RepairKind.TWO_VECTORS,
 )
 
 _METRIC_CODES = (Code.RECORD_COUNT, Code.COLUMN_COUNTS, Code.COLUMN_BOUNDS, Code.FILE_LENGTH)
@@ -73,7 +78,7 @@ class Proposal:
     locations: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     """Where restored files come from, one for each location."""
-    files: tuple[DataFile, ...] = field(default=(), repr=False)
+    files: tuple[mf.DataFile, ...] = field(default=(), repr=False)
     """The entries as files say that they should be."""
     snapshot_id: int | None = None
     """The snapshot that a branch goes back to."""
@@ -91,7 +96,7 @@ class Findings:
     refused: tuple[str, ...]
 
 
-def find_repairs(table: MaintainedTable, head: Snapshot | None, report: VerificationReport) -> Findings:
+def find_repairs(table: MaintainedTable, head: md.Snapshot | None, report: VerificationReport) -> Findings:
     """The repairs that the findings of a check of a branch allow for."""
     return _Search(table, head, report).run()
 
@@ -99,22 +104,24 @@ def find_repairs(table: MaintainedTable, head: Snapshot | None, report: Verifica
 class _Search:
     """Gathers evidence for the findings of one report."""
 
-    def __init__(self, table: MaintainedTable, head: Snapshot | None, report: VerificationReport) -> None:
+    def __init__(self, table: MaintainedTable, head: md.Snapshot | None, report: VerificationReport) -> None:
         self._table = table
         self._head = head
         self._findings = report.findings
         self._handled: set[int] = set()
         self._refused: list[str] = []
-        self._parent = Parent(table.metadata, Workbench(table.storage, Caches(), now_ms), head)
+        self._parent = cm.Parent(table.metadata, cm.Workbench(table.storage, cm.Caches(), cm.now_ms), head)
 
     def run(self) -> Findings:
         lost = self._lost_manifests()
         searches: tuple[Callable[[], Iterable[Proposal]], ...] = (
-            (lambda: lost, self._refs)
+            (lambda: lost, self._ids, self._refs)
             if lost or self._refused
             else (
+                self._ids,
                 self._missing,
                 self._duplicates,
+                self._two_vectors,
                 self._metrics,
                 self._listed,
                 self._totals,
@@ -131,12 +138,15 @@ class _Search:
         )
 
     @property
-    def _metadata(self) -> TableMetadata:
+    def _metadata(self) -> md.TableMetadata:
         return self._table.metadata
 
     def _take(self, *codes: Code) -> list[Finding]:
         """The findings of these codes, which are dealt with from now on."""
-        chosen = [(index, each) for index, each in enumerate(self._findings) if each.code in codes]
+        return self._take_if(lambda each: each.code in codes)
+
+    def _take_if(self, is_chosen: Callable[[Finding], bool]) -> list[Finding]:
+        chosen = [(index, each) for index, each in enumerate(self._findings) if is_chosen(each)]
         self._handled.update(index for index, _ in chosen)
         return [each for _, each in chosen]
 
@@ -146,6 +156,10 @@ class _Search:
         if self._head is None or _is_whole(self._parent, self._head):
             return []
         names = [str(finding) for finding in self._take(*_MISSING_CODES)]
+        try:
+            return [_rebuilt(self._parent, self._head)]
+        except errors.IcefloeError as error:
+            names.append(f"what is lost cannot be told from elsewhere: {error}")
         ancestors = list(self._metadata.ancestors(self._head.snapshot_id))[1:]
         for lost, snapshot in enumerate(ancestors, 1):
             if _is_whole(self._parent, snapshot):
@@ -154,6 +168,25 @@ class _Search:
                 return [Proposal(RepairKind.MISSING_MANIFESTS, (*names, why), snapshot_id=snapshot.snapshot_id)]
         self._refused += [f"{name}: no snapshot before it can be read either" for name in names]
         return []
+
+    # -- ids
+
+    def _ids(self) -> Iterator[Proposal]:
+        """Ids that are too low; what else is wrong with row ids stays: rows that share one cannot be told apart."""
+        findings = self._take(Code.LAST_ASSIGNED_ID)
+        next_id, highest = self._metadata.next_row_id, highest_row_id(self._metadata)
+        if highest > next_id:
+            late = {each.snapshot_id for each in self._metadata.snapshots if end_of_row_ids(each) > next_id}
+            findings += self._take_if(lambda each: each.code is Code.SNAPSHOT_ROW_IDS and each.snapshot_id in late)
+            places = [each.location or "" for each in self._findings if each.code is Code.ROW_IDS]
+            files = {
+                entry.data_file.file_path
+                for entry in self._entries(places)
+                if next_id < (entry.data_file.first_row_id or 0) + entry.data_file.record_count <= highest
+            }
+            findings += self._take_if(lambda each: each.code is Code.ROW_IDS and each.location in files)
+        if findings:
+            yield Proposal(RepairKind.METADATA_IDS, tuple(map(str, findings)))
 
     # -- files
 
@@ -174,18 +207,18 @@ class _Search:
             )
         rest = [entry.data_file for entry in entries if entry.data_file.file_path not in sources]
         for kind, chosen in (
-            (RepairKind.MISSING_DATA_FILES, [file for file in rest if file.content is FileContent.DATA]),
-            (RepairKind.MISSING_DELETE_FILES, [file for file in rest if file.content is not FileContent.DATA]),
+            (RepairKind.MISSING_DATA_FILES, [file for file in rest if file.content is mf.FileContent.DATA]),
+            (RepairKind.MISSING_DELETE_FILES, [file for file in rest if file.content is not mf.FileContent.DATA]),
         ):
             if chosen:
                 evidence = tuple(f"{file.file_path} is missing, {self._lost(file)}" for file in chosen)
                 yield Proposal(kind, evidence, tuple(file.file_path for file in chosen))
 
-    def _lost(self, file: DataFile) -> str:
-        what = "rows are lost" if file.content is FileContent.DATA else "deletes are lost, whose rows come back"
+    def _lost(self, file: mf.DataFile) -> str:
+        what = "rows are lost" if file.content is mf.FileContent.DATA else "deletes are lost, whose rows come back"
         try:
-            where = partition_path(self._metadata.spec(file.spec_id), file.partition, self._metadata.schema())
-        except IcefloeError:
+            where = pt.partition_path(self._metadata.spec(file.spec_id), file.partition, self._metadata.schema())
+        except errors.IcefloeError:
             where = str(file.partition)
         return f"with it {file.record_count} {what}" + (f" of {where}" if where else "")
 
@@ -205,29 +238,50 @@ class _Search:
             evidence = tuple(f"{location} has equal entries; the oldest stays" for location in chosen)
             yield Proposal(RepairKind.DUPLICATE_ENTRIES, evidence, tuple(chosen))
 
+    def _two_vectors(self) -> Iterator[Proposal]:
+        findings = self._take(Code.VECTOR_TWICE)
+        chosen: list[RivalVectors] = []
+        evidence: list[str] = []
+        for rivals in rival_vectors(self._parent) if findings else ():
+            names = " and ".join(entry.data_file.file_path for entry in rivals.entries)
+            try:
+                count = rivals.union(self._table.storage).cardinality
+            except errors.IcefloeError as error:
+                self._refused.append(f"{rivals.file.file_path} has several deletion vectors, in {names}: {error}")
+                continue
+            most = max(entry.data_file.record_count for entry in rivals.entries)
+            chosen.append(rivals)
+            evidence.append(
+                f"{rivals.file.file_path} has deletion vectors in {names}; one alone deletes {most} rows at most,"
+                f" all together {count}"
+            )
+        if chosen:
+            paths = tuple(rivals.file.file_path for rivals in chosen)
+            yield Proposal(RepairKind.TWO_VECTORS, tuple(evidence), paths)
+
     def _metrics(self) -> Iterator[Proposal]:
         findings = self._take(*_METRIC_CODES)
         entries = {entry.data_file.file_path: entry.data_file for entry in self._entries(_locations(findings))}
-        files: list[DataFile] = []
+        files: list[mf.DataFile] = []
         evidence: list[str] = []
         for path in dict.fromkeys(finding.location or "" for finding in findings):
             said = [str(finding) for finding in findings if finding.location == path]
             try:
                 files.append(self._described(entries[path]))
                 evidence += said
-            except (IcefloeError, KeyError) as error:
+            except (errors.IcefloeError, KeyError) as error:
                 self._refused += [f"{each}: {_problem(error)}" for each in said]
         if files:
             paths = tuple(file.file_path for file in files)
             yield Proposal(RepairKind.FILE_METRICS, tuple(evidence), paths, files=tuple(files))
 
-    def _described(self, file: DataFile) -> DataFile:
+    def _described(self, file: mf.DataFile) -> mf.DataFile:
         """The entry as its file says that it should be."""
-        if file.content is not FileContent.DATA:
+        if file.content is not mf.FileContent.DATA:
             raise _Refused("only entries of data files are corrected")
         size = self._table.storage.stat(file.file_path).size
         foreign = ForeignFile(file.file_path, size, file.file_format, {})
-        [own] = describe_files([foreign], self._metadata, self._table.storage, UNPARTITIONED, workers=1).files
+        [own] = describe_files([foreign], self._metadata, self._table.storage, pt.UNPARTITIONED, workers=1).files
         if own.record_count > file.record_count and allows(self._metadata.format_version, Feature.ROW_LINEAGE):
             raise _Refused(
                 f"it has {own.record_count} rows and row ids for {file.record_count}, so that the rest would share ids with"
@@ -262,10 +316,10 @@ class _Search:
         if findings := self._take(Code.REF_UNRESOLVED, Code.STATISTICS_UNRESOLVED):
             yield Proposal(RepairKind.REFS, tuple(map(str, findings)))
 
-    def _entries(self, locations: Iterable[str]) -> list[ManifestEntry]:
+    def _entries(self, locations: Iterable[str]) -> list[mf.ManifestEntry]:
         """The live entries of the branch about files at some locations."""
         wanted = {identity(location) for location in locations if location}
-        entries: list[ManifestEntry] = []
+        entries: list[mf.ManifestEntry] = []
         for manifest in self._parent.manifests_of(self._head) if wanted else ():
             columns = self._parent.read(manifest)
             mask = pc.is_in(identities(columns.column("file_path")), value_set=_texts(wanted))
@@ -273,7 +327,30 @@ class _Search:
         return entries
 
 
-class _Refused(IcefloeError):
+def _rebuilt(parent: cm.Parent, head: md.Snapshot) -> Proposal:
+    """The manifests of a snapshot that are lost, all of which can be told; an error if they cannot."""
+    lost = unreadable_manifests(parent, head)
+    evidence = []
+    for manifest in lost:
+        entries = rebuilt(parent, manifest)
+        evidence.append(
+            f"{manifest.manifest_path} cannot be read; its {len(entries)} entries are known from other manifests, and have the"
+            " files, rows and partitions that the manifest list tells of it"
+        )
+    return Proposal(RepairKind.REBUILT_MANIFESTS, tuple(evidence), tuple(manifest.manifest_path for manifest in lost))
+
+
+def highest_row_id(metadata: md.TableMetadata) -> int:
+    """The end of the row ids that snapshots have reserved."""
+    return max(map(end_of_row_ids, metadata.snapshots), default=0)
+
+
+def end_of_row_ids(snapshot: md.Snapshot) -> int:
+    """The end of the row ids that a snapshot has reserved; 0 if it has none."""
+    return (snapshot.first_row_id or 0) + (snapshot.added_rows or 0)
+
+
+class _Refused(errors.IcefloeError):
     """A repair that is not done."""
 
 
@@ -289,26 +366,26 @@ def _texts(values: Iterable[str]) -> pa.Array:
     return pa.array(sorted(values), pa.string())
 
 
-def _paths(entries: Iterable[ManifestEntry]) -> set[str]:
+def _paths(entries: Iterable[mf.ManifestEntry]) -> set[str]:
     return {entry.data_file.file_path for entry in entries}
 
 
-def _comparable(file: DataFile) -> str:
+def _comparable(file: mf.DataFile) -> str:
     """All that an entry says of a file but its row ids, which each entry has of its own."""
     return repr(replace(file, first_row_id=None))
 
 
-def _is_whole(parent: Parent, snapshot: Snapshot) -> bool:
+def _is_whole(parent: cm.Parent, snapshot: md.Snapshot) -> bool:
     """Whether the manifest list and all manifests of a snapshot can be read."""
     try:
         for manifest in parent.manifests_of(snapshot):
-            parent.read(manifest, EVERYTHING)
-    except IcefloeError:
+            parent.read(manifest, mf.EVERYTHING)
+    except errors.IcefloeError:
         return False
     return True
 
 
-def _same_files(table: MaintainedTable, missing: Sequence[DataFile]) -> dict[str, str]:
+def _same_files(table: MaintainedTable, missing: Sequence[mf.DataFile]) -> dict[str, str]:
     """Where files of the same name and length are under the table's location, if exactly one is."""
     if not missing or table.metadata.location is None:
         return {}

@@ -10,26 +10,11 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe import properties as props
-from icefloe.errors import InvalidLocationError, StorageError
+from icefloe import errors, manifests as mf, metadata as md, properties as props
 from icefloe.formats.deletion_vector_codec import REFERENCED_DATA_FILE
 from icefloe.formats.position_deletes import relocate_position_deletes
 from icefloe.formats.puffin.files import with_blob_properties
 from icefloe.maintenance.copies.prefixes import Prefixes
-from icefloe.manifests import (
-    FileContent,
-    ManifestColumns,
-    ManifestContent,
-    ManifestFile,
-    decode_manifest,
-    decode_manifest_list,
-    relocated_list,
-    relocated_manifest,
-    wanted,
-    with_paths,
-    with_text_bounds,
-)
-from icefloe.metadata import MetadataCompression, pack_metadata_file, resolve_location, unpack_metadata_file
 from icefloe.schema import JSON, Schema, reserved
 from icefloe.storage import Storage, identity
 
@@ -66,7 +51,7 @@ class DeleteFile:
 class FilesOfManifest:
     """The live files of a manifest, and what became of it; delete manifests wait for the sizes of their files."""
 
-    manifest: ManifestFile
+    manifest: mf.ManifestFile
     paths: pa.Array
     added_by: pa.Array
     """The snapshots that added the files."""
@@ -92,27 +77,27 @@ class Relocation:
 
     # Manifests
 
-    def files_of(self, manifest: ManifestFile) -> FilesOfManifest:
+    def files_of(self, manifest: mf.ManifestFile) -> FilesOfManifest:
         """The files of a manifest; a data manifest is written again at once."""
         data = self.storage.read(manifest.manifest_path)
-        names = wanted("file_path", "file_format", "file_size_in_bytes", partition=False)
-        columns = decode_manifest(data, manifest.manifest_path, names, limits=self.storage.limits)
+        names = mf.wanted("file_path", "file_format", "file_size_in_bytes", partition=False)
+        columns = mf.decode_manifest(data, manifest.manifest_path, names, limits=self.storage.limits)
         live = columns.filter(columns.is_live).resolved(self.table_location)
         paths, added_by = live.column("file_path"), pc.fill_null(live.column("snapshot_id"), manifest.added_snapshot_id)
-        if manifest.content is ManifestContent.DATA:
+        if manifest.content is mf.ManifestContent.DATA:
             moved = self._moved_manifest(manifest, data, {}, keep=True)
             return FilesOfManifest(manifest, paths, added_by, moved=moved)
         return FilesOfManifest(manifest, paths, added_by, tuple(_delete_files(live, added_by)))
 
-    def _deletes_of(self, manifest: ManifestFile) -> tuple[DeleteFile, ...]:
-        return () if manifest.content is ManifestContent.DATA else self.files_of(manifest).deletes
+    def _deletes_of(self, manifest: mf.ManifestFile) -> tuple[DeleteFile, ...]:
+        return () if manifest.content is mf.ManifestContent.DATA else self.files_of(manifest).deletes
 
-    def moved_manifest(self, task: tuple[ManifestFile, Mapping[str, int]]) -> MovedFile:
+    def moved_manifest(self, task: tuple[mf.ManifestFile, Mapping[str, int]]) -> MovedFile:
         """A manifest written again, with the sizes that its delete files have at the target."""
         manifest, sizes = task
         return self._moved_manifest(manifest, self.storage.read(manifest.manifest_path), sizes, keep=True)
 
-    def manifest_at_target(self, manifest: ManifestFile) -> MovedFile:
+    def manifest_at_target(self, manifest: mf.ManifestFile) -> MovedFile:
         """How long a manifest is that was copied earlier: as it is at the target, or as it would be written."""
         size = self._size_at_target(manifest.manifest_path)
         if size is not None:
@@ -122,29 +107,29 @@ class Relocation:
         return self._moved_manifest(manifest, self.storage.read(manifest.manifest_path), sizes, keep=False)
 
     def _moved_manifest(
-        self, manifest: ManifestFile, data: bytes, sizes: Mapping[str, int], *, keep: bool
+        self, manifest: mf.ManifestFile, data: bytes, sizes: Mapping[str, int], *, keep: bool
     ) -> MovedFile:
         path = manifest.manifest_path
-        own = decode_manifest(data, path, wanted(*_CHANGING, partition=False), limits=self.storage.limits)
+        own = mf.decode_manifest(data, path, mf.wanted(*_CHANGING, partition=False), limits=self.storage.limits)
         moved = self._entries(own, sizes)
         if all(moved.column(name).equals(own.column(name)) for name in _CHANGING):
             return MovedFile(path, len(data), False)
-        new = relocated_manifest(
+        new = mf.relocated_manifest(
             data, path, self.schema, lambda columns: self._entries(columns, sizes), self.storage.limits
         )
         if keep:
             self.storage.write(self.staged(path), new)
         return MovedFile(path, len(new), keep)
 
-    def _entries(self, columns: ManifestColumns, sizes: Mapping[str, int]) -> ManifestColumns:
+    def _entries(self, columns: mf.ManifestColumns, sizes: Mapping[str, int]) -> mf.ManifestColumns:
         paths = columns.resolved(self.table_location).column("file_path").to_pylist() if sizes else []
-        moved = with_paths(columns, self.prefixes.moved_column)
+        moved = mf.with_paths(columns, self.prefixes.moved_column)
         if not sizes:
             return moved
         known = columns.column("file_size_in_bytes").to_pylist()
         new = [sizes.get(identity(path), size) for path, size in zip(paths, known, strict=True)]
         moved = moved.with_columns(file_size_in_bytes=pa.array(new, pa.int64()))
-        return with_text_bounds(moved, reserved.DELETE_FILE_PATH.field_id, self._moved_bounds)
+        return mf.with_text_bounds(moved, reserved.DELETE_FILE_PATH.field_id, self._moved_bounds)
 
     def _moved_bounds(self, bounds: pa.Array) -> pa.Array:
         """Bounds of paths; those that were cut before the prefix ends say nothing any more."""
@@ -161,17 +146,17 @@ class Relocation:
         path, lengths = task
         data = self.storage.read(path)
 
-        def change(manifest: ManifestFile) -> ManifestFile:
+        def change(manifest: mf.ManifestFile) -> mf.ManifestFile:
             location = manifest.manifest_path
-            whole = location if self.table_location is None else resolve_location(self.table_location, location)
+            whole = location if self.table_location is None else md.resolve_location(self.table_location, location)
             length = lengths[identity(whole)]
             return replace(manifest, manifest_path=self.prefixes.moved(location), manifest_length=length)
 
         if all(
-            change(manifest) == manifest for manifest in decode_manifest_list(data, path, limits=self.storage.limits)
+            change(manifest) == manifest for manifest in mf.decode_manifest_list(data, path, limits=self.storage.limits)
         ):
             return MovedFile(path, len(data), False)
-        new = relocated_list(data, path, change, self.storage.limits)
+        new = mf.relocated_list(data, path, change, self.storage.limits)
         self.storage.write(self.staged(path), new)
         return MovedFile(path, len(new), True)
 
@@ -218,24 +203,24 @@ class Relocation:
     def moved_metadata(self, path: str) -> MovedFile:
         """A metadata file written again."""
         data = self.storage.read(path)
-        text = unpack_metadata_file(data, self.storage.limits)
+        text = md.unpack_metadata_file(data, self.storage.limits)
         document = moved_document(json.loads(text), self.prefixes)
-        compression = MetadataCompression.NONE if data == text else MetadataCompression.GZIP
-        new = pack_metadata_file(json.dumps(document, separators=(",", ":")).encode(), compression)
+        compression = md.MetadataCompression.NONE if data == text else md.MetadataCompression.GZIP
+        new = md.pack_metadata_file(json.dumps(document, separators=(",", ":")).encode(), compression)
         self.storage.write(self.staged(path), new)
         return MovedFile(path, len(new), True)
 
     def _size_at_target(self, path: str) -> int | None:
         try:
             return self.storage.stat(self.prefixes.moved(path)).size
-        except (StorageError, InvalidLocationError):
+        except (errors.StorageError, errors.InvalidLocationError):
             return None
 
 
-def _delete_files(live: ManifestColumns, added_by: pa.Array) -> list[DeleteFile]:
+def _delete_files(live: mf.ManifestColumns, added_by: pa.Array) -> list[DeleteFile]:
     columns = [live.column(name) for name in ("file_path", "file_format", "content", "file_size_in_bytes")]
     rows = zip(*(column.to_pylist() for column in (*columns, added_by)), strict=True)
-    by_position = int(FileContent.POSITION_DELETES)
+    by_position = int(mf.FileContent.POSITION_DELETES)
     return [
         DeleteFile(path, file_format, content == by_position, size, snapshot_id)
         for path, file_format, content, size, snapshot_id in rows

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.errors import InvalidInputError
-from icefloe.metadata import is_absolute
+from icefloe import errors, metadata as md
 from icefloe.storage import absolute_location, identity
 
 
@@ -24,17 +23,17 @@ class Prefixes:
         """What a caller gave, checked."""
         for name, text in (("source_prefix", source), ("target_prefix", target)):
             if not text.strip("/ "):
-                raise InvalidInputError(f"{name} is {text!r}; it must be a location")
+                raise errors.InvalidInputError(f"{name} is {text!r}; it must be a location")
         chosen = Prefixes(source.rstrip("/"), absolute_location(target).rstrip("/"), keeps_relative)
         if identity(absolute_location(chosen.source)) == identity(chosen.target):
-            raise InvalidInputError(
+            raise errors.InvalidInputError(
                 f"source_prefix and target_prefix are the same location, {source!r}; nothing would move"
             )
         return chosen
 
     def moved(self, path: str) -> str:
         """A path as it will be."""
-        if self.keeps_relative and not is_absolute(path):
+        if self.keeps_relative and not md.is_absolute(path):
             return path
         return self.target + self.rest(path)
 
@@ -46,7 +45,7 @@ class Prefixes:
         """What follows the source in a path, with the slash; an error if the path is not beneath it."""
         rest = self._rest(path)
         if rest is None:
-            raise InvalidInputError(
+            raise errors.InvalidInputError(
                 f"{path} is not beneath the source prefix {self.source!r}; all files of the table must be, so give a prefix"
                 " that they have in common"
             )
@@ -67,7 +66,7 @@ class Prefixes:
     def _rest(self, path: str) -> str | None:
         if path == self.source or path.startswith(f"{self.source}/"):
             return path[len(self.source) :]
-        if self.keeps_relative and not is_absolute(path):
+        if self.keeps_relative and not md.is_absolute(path):
             return None
         normal, source = identity(path), identity(absolute_location(self.source))
         return normal[len(source) :] if normal == source or normal.startswith(f"{source}/") else None

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from icefloe import manifests as mf, metadata as md
 from icefloe.maintenance.files.ownership import Ownership, delete_quietly, note_foreign
 from icefloe.maintenance.files.reachable import (
     live_content,
@@ -11,8 +12,6 @@ from icefloe.maintenance.files.reachable import (
     metadata_files_of,
     statistics_in,
 )
-from icefloe.manifests import FileContent
-from icefloe.metadata import TableMetadata
 from icefloe.storage import Storage
 
 _WHY = "part of a purged table"
@@ -37,20 +36,20 @@ Contents = dict[int, tuple[str, ...]]
 """Files by kind, in the order in which they are deleted: what data files hold by the spec's number, then the rest."""
 
 
-def reachable_contents(metadata: TableMetadata, metadata_location: str | None, storage: Storage) -> Contents:
+def reachable_contents(metadata: md.TableMetadata, metadata_location: str | None, storage: Storage) -> Contents:
     """All files that the metadata leads to; a list or manifest that cannot be read is an error."""
     manifests = manifests_of(metadata, metadata.snapshots, storage)
     content: dict[str, int] = {}
     for paths, kinds in live_content(metadata, manifests.values(), storage):
         content.update(zip(paths, kinds, strict=True))
-    files = [tuple(path for path, kind in content.items() if kind == known) for known in FileContent]
+    files = [tuple(path for path, kind in content.items() if kind == known) for known in mf.FileContent]
     others = (*statistics_in(metadata), *metadata_files_of(metadata, metadata_location))
     groups = (*files, tuple(manifests), tuple(manifest_lists_of(metadata)), others)
     return dict(enumerate(groups))
 
 
 def delete_contents(
-    files: Contents, metadata: TableMetadata, metadata_location: str | None, storage: Storage
+    files: Contents, metadata: md.TableMetadata, metadata_location: str | None, storage: Storage
 ) -> DeletedReachableFiles:
     """Delete the files that are the table's own; what cannot be deleted is noted in the log."""
     ownership = Ownership.of(metadata, metadata_location)

@@ -15,17 +15,13 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe import properties as props
-from icefloe.commit import metadata_folder
-from icefloe.errors import StateError
+from icefloe import commit as cm, errors, manifests as mf, metadata as md, properties as props
 from icefloe.maintenance.copies.moved_files import DeleteFile, FilesOfManifest, MovedFile, Relocation
 from icefloe.maintenance.copies.prefixes import Prefixes
 from icefloe.maintenance.copies.versions import Known, Versions
 from icefloe.maintenance.engines import Item, MaintenanceEngine, Result
 from icefloe.maintenance.files.reachable import manifest_lists_of, manifests_of, statistics_in
 from icefloe.maintenance.maintained_table import MaintainedTable
-from icefloe.manifests import ManifestContent, ManifestFile, SnapshotManifests
-from icefloe.metadata import Snapshot, TableMetadata
 from icefloe.progress import Listener, Stage, listener_or_bar
 from icefloe.storage import absolute_location, identity
 from icefloe.versions import Feature, allows
@@ -71,9 +67,11 @@ def rewrite_table_path(
     return _Copy(table, request, engine, listener_or_bar(progress)).run()
 
 
-def _check_plain(metadata: TableMetadata) -> None:
+def _check_plain(metadata: md.TableMetadata) -> None:
     if props.ENCRYPTION_KEY_ID.of(metadata.properties) is not None:
-        raise StateError("the table is encrypted; its manifests cannot be written again for another location yet")
+        raise errors.StateError(
+            "the table is encrypted; its manifests cannot be written again for another location yet"
+        )
 
 
 def _of_manifest(part: FilesOfManifest, sizes: Mapping[str, int]) -> dict[str, int]:
@@ -119,7 +117,7 @@ class _Copy:
         _check_plain(self._end)
         keeps_relative = allows(self._end.format_version, Feature.RELATIVE_PATHS)
         prefixes = Prefixes.of(request.source_prefix, request.target_prefix, keeps_relative=keeps_relative)
-        staging = request.staging_location or f"{metadata_folder(self._end)}/copy-table-staging-{uuid.uuid4()}"
+        staging = request.staging_location or f"{cm.metadata_folder(self._end)}/copy-table-staging-{uuid.uuid4()}"
         self._relocation = Relocation(
             self._storage,
             prefixes,
@@ -177,7 +175,7 @@ class _Copy:
         self._content(found)
         return [*moved, *self._map("manifests", self._relocation.manifest_at_target, old)]
 
-    def _manifests(self) -> tuple[list[ManifestFile], list[ManifestFile]]:
+    def _manifests(self) -> tuple[list[mf.ManifestFile], list[mf.ManifestFile]]:
         """The manifests that the start does not lead to, and of the others those that new lists name."""
         needed = manifests_of(self._end, self._end.snapshots, self._storage)
         listed = manifests_of(self._end, self._new_snapshots, self._storage)
@@ -198,7 +196,7 @@ class _Copy:
 
     def _content(self, found: Iterable[FilesOfManifest]) -> None:
         """The data files, each once; delete files are on the list already."""
-        of_data = [part for part in found if part.manifest.content is ManifestContent.DATA]
+        of_data = [part for part in found if part.manifest.content is mf.ManifestContent.DATA]
         files = pa.table(
             {
                 "path": pa.chunked_array([part.paths for part in of_data], pa.string()),
@@ -217,12 +215,12 @@ class _Copy:
     # Lists
 
     @cached_property
-    def _new_snapshots(self) -> list[Snapshot]:
+    def _new_snapshots(self) -> list[md.Snapshot]:
         known = self._start.snapshots_by_id if self._start else {}
         return [snapshot for snapshot in self._end.snapshots if snapshot.snapshot_id not in known]
 
     def _lists(self, lengths: Mapping[str, int]) -> None:
-        source = SnapshotManifests(self._end, self._storage.read, self._storage.limits)
+        source = mf.SnapshotManifests(self._end, self._storage.read, self._storage.limits)
         tasks = []
         for snapshot in self._new_snapshots:
             location = source.list_location(snapshot)

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.errors import InvalidInputError, LocationNotFoundError, StateError
+from icefloe import errors, manifests as mf, metadata as md
 from icefloe.maintenance.files.reachable import live_content, manifests_of
 from icefloe.maintenance.maintained_table import MaintainedTable
-from icefloe.manifests import ManifestFile
-from icefloe.metadata import TableMetadata, decode_metadata_file
 from icefloe.storage import Storage, identities
 
 _SHOWN = 5
@@ -22,9 +20,9 @@ _SHOWN = 5
 class Versions:
     """The metadata files that a copy begins after and ends with."""
 
-    end: TableMetadata
+    end: md.TableMetadata
     end_location: str
-    start: TableMetadata | None
+    start: md.TableMetadata | None
     files: tuple[str, ...]
     """Those after the start and up to the end, which the copy has."""
     missing: tuple[str, ...]
@@ -34,12 +32,14 @@ class Versions:
         """What a caller asks for, by names of files in the log or by their locations."""
         current, location, storage = table.metadata, table.metadata_location, table.storage
         if location is None:
-            raise StateError("the table is not committed yet, so it has no metadata file that a copy could end with")
+            raise errors.StateError(
+                "the table is not committed yet, so it has no metadata file that a copy could end with"
+            )
         log = [*(current.resolve(entry.metadata_file) for entry in current.metadata_log), location]
         end_at = len(log) - 1 if end_version is None else _index(log, end_version, "end_version")
         start_at = -1 if start_version is None else _index(log, start_version, "start_version")
         if start_at >= end_at:
-            raise InvalidInputError(
+            raise errors.InvalidInputError(
                 f"start_version {start_version!r} is not before the end, {log[end_at].rpartition('/')[2]!r}"
             )
         earlier = log[start_at + 1 : end_at]
@@ -55,16 +55,18 @@ def _index(log: Sequence[str], version: str, parameter: str) -> int:
         if version in (path, path.rpartition("/")[2]):
             return index
     names = ", ".join(path.rpartition("/")[2] for path in log[-_SHOWN:])
-    raise InvalidInputError(
+    raise errors.InvalidInputError(
         f"{parameter} {version!r} is no metadata file in the table's log; the last ones are {names}"
     )
 
 
-def _read(storage: Storage, location: str) -> TableMetadata:
+def _read(storage: Storage, location: str) -> md.TableMetadata:
     try:
-        return decode_metadata_file(storage.read(location), storage.limits)
-    except LocationNotFoundError:
-        raise StateError(f"{location} is in the table's log, but the file is gone; choose another version") from None
+        return md.decode_metadata_file(storage.read(location), storage.limits)
+    except errors.LocationNotFoundError:
+        raise errors.StateError(
+            f"{location} is in the table's log, but the file is gone; choose another version"
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ class Known:
     content: frozenset[str] = frozenset()
 
     @staticmethod
-    def of(start: TableMetadata | None, end: TableMetadata, storage: Storage) -> "Known":
+    def of(start: md.TableMetadata | None, end: md.TableMetadata, storage: Storage) -> "Known":
         """What can be read of the start; nothing without one."""
         if start is None:
             return Known()
@@ -88,14 +90,14 @@ class Known:
         content = {path for paths, _ in live_content(start, manifests.values(), storage) for path in paths}
         for snapshot in start.snapshots:
             if snapshot.snapshot_id not in end.snapshots_by_id:
-                with suppress(LocationNotFoundError):
+                with suppress(errors.LocationNotFoundError):
                     expired = manifests_of(start, [snapshot], storage)
                     new = [manifest for path, manifest in expired.items() if path not in manifests]
                     content.update(path for paths, _ in live_content(start, new, storage) for path in paths)
                     manifests |= expired
         return Known(frozenset(start.snapshots_by_id), frozenset(manifests), frozenset(content))
 
-    def has_manifest(self, path: str, manifest: ManifestFile) -> bool:
+    def has_manifest(self, path: str, manifest: mf.ManifestFile) -> bool:
         """Whether the copy of the start has a manifest."""
         return path in self.manifests or manifest.added_snapshot_id in self.snapshot_ids
 

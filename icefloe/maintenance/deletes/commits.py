@@ -1,19 +1,15 @@
 """In how many commits delete files are rewritten, and what becomes of files that no commit needed."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from icefloe.commit import DeleteReplacement
-from icefloe.errors import ValidationError
+from icefloe import commit as cm, manifests as mf
 from icefloe.maintenance.files.ownership import delete_quietly
-from icefloe.maintenance.maintained_table import MaintainedTable
 from icefloe.maintenance.options import Options
 from icefloe.maintenance.rewrite.options import MAX_COMMITS, PARTIAL_PROGRESS
-from icefloe.manifests import DataFile
 from icefloe.storage import Storage
 
 Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 
 def in_commits(items: Sequence[Item], options: Options) -> list[Sequence[Item]]:
@@ -24,19 +20,8 @@ def in_commits(items: Sequence[Item], options: Options) -> list[Sequence[Item]]:
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
-def discard_unused(storage: Storage, written: Iterable[DataFile], replacement: DeleteReplacement) -> None:
+def discard_unused(storage: Storage, written: Iterable[mf.DataFile], replacement: cm.DeleteReplacement) -> None:
     """Delete files that were written for a commit that happened, and that it did not need: data files were gone, or had
     newer deletes."""
     used = {file.file_path for file in replacement.done.added}
     delete_quietly(storage, {file.file_path for file in written} - used, "not needed by what was committed")
-
-
-def again_if_upgraded(table: MaintainedTable, run: Callable[[], Result]) -> Result:
-    """What `run` returns; it plans anew if the table was upgraded meanwhile, and takes other kinds of delete files then."""
-    version = table.metadata.format_version
-    try:
-        return run()
-    except ValidationError:
-        if table.refresh().metadata.format_version == version:
-            raise
-        return run()

@@ -10,26 +10,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from icefloe.commit import (
-    Caches,
-    DeleteSwap,
-    NamedDeletes,
-    Parent,
-    ReplaceDeletes,
-    SnapshotChange,
-    Workbench,
-    now_ms,
-    target_of,
-    vector_mask,
-    vector_paths,
-)
-from icefloe.errors import ValidationError
+from icefloe import commit as cm, errors, manifests as mf, planning
 from icefloe.maintenance.branches import branch_head
 from icefloe.maintenance.deletes.equality_reach import EqualityReach
 from icefloe.maintenance.deletes.position_reach import PositionReach
 from icefloe.maintenance.maintained_table import MaintainedTable
-from icefloe.manifests import DataFile, FileContent, ManifestColumns, ManifestContent, wanted
-from icefloe.planning import WANTED_OF_DELETES, Numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +29,10 @@ class RemovedDeletes:
     """The snapshot without them; None if there was nothing to remove."""
 
     @staticmethod
-    def of(parts: list[ManifestColumns], snapshot_id: int | None = None) -> "RemovedDeletes":
+    def of(parts: list[mf.ManifestColumns], snapshot_id: int | None = None) -> "RemovedDeletes":
         """The counts of some delete files."""
-        vectors = sum(int(vector_mask(part).true_count) for part in parts)
-        equality = sum(int((_content(part) == FileContent.EQUALITY_DELETES).sum()) for part in parts)
+        vectors = sum(int(cm.vector_mask(part).true_count) for part in parts)
+        equality = sum(int((_content(part) == mf.FileContent.EQUALITY_DELETES).sum()) for part in parts)
         total = sum(map(len, parts))
         return RemovedDeletes(total, total - vectors - equality, equality, vectors, snapshot_id=snapshot_id)
 
@@ -56,7 +41,7 @@ class RemovedDeletes:
 class RemovalPlan:
     """Dangling deletes of a branch; nothing is removed before `run`."""
 
-    files: tuple[DataFile, ...]
+    files: tuple[mf.DataFile, ...]
     branch: str | None
     snapshot_id: int | None
     """The snapshot that they were looked for in."""
@@ -84,7 +69,7 @@ def remove_dangling_deletes(
     table: MaintainedTable, branch: str | None = None, *, snapshot_properties: Mapping[str, str] | None = None
 ) -> RemovedDeletes:
     """Remove the delete files of a branch that delete no row any more, in one `replace` snapshot."""
-    if branch_head(table.metadata, branch) is None:
+    if branch_head(table.refresh().metadata, branch) is None:
         return RemovedDeletes()
     return _remove(table, _Removal(), branch, snapshot_properties)
 
@@ -93,24 +78,26 @@ def plan_dangling_deletes(
     table: MaintainedTable, branch: str | None = None, *, snapshot_properties: Mapping[str, str] | None = None
 ) -> RemovalPlan:
     """What `remove_dangling_deletes` would remove now."""
-    head = branch_head(table.metadata, branch)
-    parent = Parent(table.metadata, Workbench(table.storage, Caches(), now_ms), head)
+    head = branch_head(table.refresh().metadata, branch)
+    parent = cm.Parent(table.metadata, cm.Workbench(table.storage, cm.Caches(), cm.now_ms), head)
     files = tuple(file for part in dangling_deletes(parent) for file in part.files())
     snapshot_id = None if head is None else head.snapshot_id
     return RemovalPlan(files, branch, snapshot_id, table, snapshot_properties)
 
 
-def dangling_deletes(parent: Parent) -> list[ManifestColumns]:
+def dangling_deletes(parent: cm.Parent) -> list[mf.ManifestColumns]:
     """The delete files of a snapshot that delete no row of its data files (spec: Scan Planning)."""
-    read = (parent.read(manifest, WANTED_OF_DELETES) for manifest in parent.manifests(ManifestContent.DELETES))
+    read = (
+        parent.read(manifest, planning.WANTED_OF_DELETES) for manifest in parent.manifests(mf.ManifestContent.DELETES)
+    )
     parts = [columns.filter(columns.is_live) for columns in read]
-    is_position = [_content(part) == FileContent.POSITION_DELETES for part in parts]
+    is_position = [_content(part) == mf.FileContent.POSITION_DELETES for part in parts]
     positions = PositionReach([part.filter(mask) for part, mask in zip(parts, is_position, strict=True)])
     equality = EqualityReach(
         parent.metadata, [part.filter(~mask) for part, mask in zip(parts, is_position, strict=True)]
     )
-    columns = wanted("file_path", field_ids=equality.field_ids)
-    for manifest in parent.manifests(ManifestContent.DATA) if parts else ():
+    columns = mf.wanted("file_path", field_ids=equality.field_ids)
+    for manifest in parent.manifests(mf.ManifestContent.DATA) if parts else ():
         if (manifest.min_sequence_number or 0) <= max(positions.highest, equality.highest_open):
             data = parent.read(manifest, columns)
             data = data.filter(data.is_live)
@@ -129,41 +116,43 @@ class _Removal:
 
     def __init__(self, only: frozenset[tuple[str, int | None]] | None = None) -> None:
         self._only = only
-        self.removed: list[ManifestColumns] = []
+        self.removed: list[mf.ManifestColumns] = []
 
-    def decide(self, parent: Parent) -> DeleteSwap | None:
+    def decide(self, parent: cm.Parent) -> cm.DeleteSwap | None:
         """All that is dangling now, or what was planned, if that still is."""
         parts = dangling_deletes(parent)
         self.removed = parts if self._only is None else self._planned(parts, self._only)
         if not self.removed:
             return None
-        ended = frozenset(vector_paths(self.removed).to_pylist())
-        return DeleteSwap(NamedDeletes.in_columns(self.removed), ended=ended)
+        ended = frozenset(cm.vector_paths(self.removed).to_pylist())
+        return cm.DeleteSwap(cm.NamedDeletes.in_columns(self.removed), ended=ended)
 
-    def _planned(self, parts: list[ManifestColumns], only: frozenset[tuple[str, int | None]]) -> list[ManifestColumns]:
+    def _planned(
+        self, parts: list[mf.ManifestColumns], only: frozenset[tuple[str, int | None]]
+    ) -> list[mf.ManifestColumns]:
         keys = [_keys(part) for part in parts]
         missing = only.difference(*keys)
         if missing:
-            raise ValidationError(
+            raise errors.ValidationError(
                 f"{min(missing)[0]!r} was planned to be removed, and is not dangling any more, or not there; plan it anew"
             )
         chosen = [part.filter(np.array([k in only for k in own], bool)) for part, own in zip(parts, keys, strict=True)]
         return [part for part in chosen if len(part)]
 
 
-def _keys(part: ManifestColumns) -> list[tuple[str, int | None]]:
+def _keys(part: mf.ManifestColumns) -> list[tuple[str, int | None]]:
     return list(zip(part.column("file_path").to_pylist(), part.column("content_offset").to_pylist(), strict=True))
 
 
 def _remove(
     table: MaintainedTable, removal: _Removal, branch: str | None, properties: Mapping[str, str] | None
 ) -> RemovedDeletes:
-    change = SnapshotChange(ReplaceDeletes(removal.decide), target_of(table.metadata, branch, properties))
+    change = cm.SnapshotChange(cm.ReplaceDeletes(removal.decide), cm.target_of(table.metadata, branch, properties))
     with table.transaction() as tx:
         tx.add(change)
         done = tx.commit()
     return RemovedDeletes.of(removal.removed, next(iter(done.snapshot_ids), None))
 
 
-def _content(part: ManifestColumns) -> Numbers:
+def _content(part: mf.ManifestColumns) -> planning.Numbers:
     return np.asarray(part.column("content").to_numpy(), np.int64)

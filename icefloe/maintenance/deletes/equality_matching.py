@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from icefloe import commit as cm, manifests as mf, metadata as md, parallel, planning
 from icefloe.bounded_cache import BoundedCache
-from icefloe.commit import NewVector
 from icefloe.data import DeleteLoader, ReadContext, key_columns, read_task
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.maintenance.deletes.folded_keys import (
@@ -26,10 +26,6 @@ from icefloe.maintenance.deletes.folded_keys import (
     hits_in_memory,
 )
 from icefloe.maintenance.deletes.writing import DeleteWriter
-from icefloe.manifests import DataFile
-from icefloe.metadata import TableMetadata
-from icefloe.parallel import in_order
-from icefloe.planning import FileScanTask, Numbers
 from icefloe.schema import Schema, reserved
 from icefloe.storage import Storage
 from icefloe.versions import Feature, allows
@@ -42,7 +38,7 @@ KEY_BYTES = 256 << 20
 class MatchGroup:
     """Data files, as tasks without equality deletes, and the keys that concern them."""
 
-    tasks: tuple[FileScanTask, ...]
+    tasks: tuple[planning.FileScanTask, ...]
     key_sets: tuple[KeySet, ...]
     concerned: tuple[tuple[int, ...], ...]
     """For each set of keys, the tasks, by number, whose rows it may delete."""
@@ -52,14 +48,14 @@ class MatchGroup:
 class MatchedGroup:
     """What was written for a group; `rows` is how many rows are deleted by position from now on, and were not before."""
 
-    vectors: tuple[NewVector, ...] = ()
-    positions: tuple[DataFile, ...] = ()
-    emptied: tuple[DataFile, ...] = ()
+    vectors: tuple[cm.NewVector, ...] = ()
+    positions: tuple[mf.DataFile, ...] = ()
+    emptied: tuple[mf.DataFile, ...] = ()
     """Data files without live rows, for which nothing was written."""
     rows: int = 0
 
     @property
-    def written(self) -> tuple[DataFile, ...]:
+    def written(self) -> tuple[mf.DataFile, ...]:
         """The new delete files."""
         return (*(vector.file for vector in self.vectors), *self.positions)
 
@@ -68,7 +64,7 @@ class MatchedGroup:
 class MatchKeys:
     """Finds and writes what equality deletes delete, group by group. Not slotted, for what groups of one process share."""
 
-    metadata: TableMetadata
+    metadata: md.TableMetadata
     storage: Storage
     key_bytes: int = KEY_BYTES
     workers: int = 1
@@ -76,7 +72,7 @@ class MatchKeys:
 
     def __call__(self, group: MatchGroup) -> MatchedGroup:
         """The deletes of one group, written."""
-        found: list[list[Numbers]] = [[] for _ in group.tasks]
+        found: list[list[planning.Numbers]] = [[] for _ in group.tasks]
         for keys, concerned in zip(group.key_sets, group.concerned, strict=True):
             tasks = [group.tasks[number] for number in concerned]
             for number, positions in self._hits(keys, tasks):
@@ -97,13 +93,14 @@ class MatchKeys:
         if allows(self.metadata.format_version, Feature.DELETION_VECTORS):
             files = writer.vectors([(task.file, both) for task, _, both in matches.partial])
             new = (
-                NewVector(file, task.deletion_vector) for file, (task, _, _) in zip(files, matches.partial, strict=True)
+                cm.NewVector(file, task.deletion_vector)
+                for file, (task, _, _) in zip(files, matches.partial, strict=True)
             )
             return MatchedGroup(tuple(new), (), tuple(matches.emptied), matches.rows)
         positions = tuple(writer.positions([(task.file, new)]) for task, new, _ in matches.partial)
         return MatchedGroup((), positions, tuple(matches.emptied), matches.rows)
 
-    def _hits(self, keys: KeySet, tasks: Sequence[FileScanTask]) -> Hits:
+    def _hits(self, keys: KeySet, tasks: Sequence[planning.FileScanTask]) -> Hits:
         schema = key_columns(keys.field_ids, self.metadata)
         numbers = [task.sequence_number for task in tasks]
         if keys.rows * BYTES_PER_KEY > self.key_bytes:
@@ -113,17 +110,17 @@ class MatchKeys:
         name = keys.field_ids, frozenset(file.file_path for file, _ in keys.files)
         folded: FoldedKeys = self._kept.load(name, fold, keys.rows * BYTES_PER_KEY)
 
-        def hits(number: int) -> list[tuple[int, Numbers]]:
+        def hits(number: int) -> list[tuple[int, planning.Numbers]]:
             return list(hits_in_memory(folded, self._rows(number, tasks[number], schema), numbers))
 
-        return chain.from_iterable(in_order(hits, range(len(tasks)), self.workers, "icefloe-maintenance"))
+        return chain.from_iterable(parallel.in_order(hits, range(len(tasks)), self.workers, "icefloe-maintenance"))
 
     @cached_property
     def _kept(self) -> BoundedCache[Hashable, Any]:
         """Keys that other groups need, too."""
         return BoundedCache(self.key_bytes, keeps_newest=True)
 
-    def _rows(self, number: int, task: FileScanTask, schema: Schema) -> Rows:
+    def _rows(self, number: int, task: planning.FileScanTask, schema: Schema) -> Rows:
         columns = Schema(*schema.fields, reserved.POS)
         for batch in read_task(task.replace(deletes=()), columns, ReadContext(self.metadata, self.storage)):
             yield number, batch.column(batch.num_columns - 1).to_numpy(), batch
@@ -137,12 +134,12 @@ def _fold(keys: KeySet, schema: Schema, storage: Storage) -> FoldedKeys:
 class _Matches:
     """Rows of data files that are deleted by position from now on; files without any other rows apart."""
 
-    partial: list[tuple[FileScanTask, DeletionVector, DeletionVector]] = field(default_factory=list)
+    partial: list[tuple[planning.FileScanTask, DeletionVector, DeletionVector]] = field(default_factory=list)
     """A task, what is deleted newly, and all that is deleted."""
-    emptied: list[DataFile] = field(default_factory=list)
+    emptied: list[mf.DataFile] = field(default_factory=list)
     rows: int = 0
 
-    def add(self, task: FileScanTask, matched: DeletionVector, before: DeletionVector) -> None:
+    def add(self, task: planning.FileScanTask, matched: DeletionVector, before: DeletionVector) -> None:
         """Take in the rows of a file that keys match."""
         both = before | matched
         if both.cardinality == before.cardinality:
@@ -157,7 +154,7 @@ class _Matches:
 
 
 def group_tasks(
-    tasks: Sequence[tuple[FileScanTask, tuple[int, ...]]], key_sets: Sequence[KeySet], most_files: int
+    tasks: Sequence[tuple[planning.FileScanTask, tuple[int, ...]]], key_sets: Sequence[KeySet], most_files: int
 ) -> Iterator[MatchGroup]:
     """The tasks, each with the sets of keys that concern it, in groups of neighbours."""
     for start in range(0, len(tasks), most_files):

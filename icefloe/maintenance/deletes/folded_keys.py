@@ -16,13 +16,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from icefloe import expressions as ex, manifests as mf, partitioning as pt, planning
 from icefloe.data import open_file
-from icefloe.expressions import Mask
 from icefloe.formats.equality_deletes import read_equality_deletes
 from icefloe.formats.equality_keys import EqualityKeys, key_columns
-from icefloe.manifests import DataFile
-from icefloe.partitioning import transform_array, transforms as tr
-from icefloe.planning import Numbers
+from icefloe.partitioning import transforms as tr
 from icefloe.schema import Schema
 from icefloe.storage import Storage
 
@@ -30,9 +28,9 @@ BYTES_PER_KEY = 64
 _NUMBER, _FILE, _POSITION = "number", "file", "position"
 _MOST_BUCKETS = 256
 
-Rows = Iterable[tuple[int, Numbers, pa.RecordBatch]]
+Rows = Iterable[tuple[int, planning.Numbers, pa.RecordBatch]]
 """Rows of data files, by the number of the file: their positions, and a batch with the key columns."""
-Hits = Iterator[tuple[int, Numbers]]
+Hits = Iterator[tuple[int, planning.Numbers]]
 """Positions of rows that are deleted, by the number of the file."""
 
 
@@ -41,7 +39,7 @@ class KeySet:
     """Equality delete files of one scope and of the same key columns, with their sequence numbers."""
 
     field_ids: tuple[int, ...]
-    files: tuple[tuple[DataFile, int], ...]
+    files: tuple[tuple[mf.DataFile, int], ...]
 
     @property
     def rows(self) -> int:
@@ -66,7 +64,7 @@ class FoldedKeys:
         self._highest = np.full(max(self._keys.count, 1), -1, np.int64)
         np.maximum.at(self._highest, self._keys.own_numbers, keys.column(_NUMBER).to_numpy())
 
-    def mask(self, rows: pa.RecordBatch | pa.Table, sequence_numbers: int | Numbers) -> Mask:
+    def mask(self, rows: pa.RecordBatch | pa.Table, sequence_numbers: int | planning.Numbers) -> ex.Mask:
         """Which rows are deleted; the sequence numbers are those of their files."""
         numbers = self._keys.numbers(rows)
         return (numbers >= 0) & (self._highest[numbers] > sequence_numbers)
@@ -104,7 +102,7 @@ def hits_by_buckets(
                 yield from _hits(folded, table, limits)
 
 
-def _hits(folded: FoldedKeys, table: pa.Table, limits: Numbers) -> Hits:
+def _hits(folded: FoldedKeys, table: pa.Table, limits: planning.Numbers) -> Hits:
     files = table.column(_FILE).to_numpy()
     deleted = folded.mask(table, limits[files])
     positions = table.column(_POSITION).to_numpy()[deleted]
@@ -113,7 +111,7 @@ def _hits(folded: FoldedKeys, table: pa.Table, limits: Numbers) -> Hits:
         yield file, positions[files == file]
 
 
-def _with_place(keys: pa.Table, file: int, positions: Numbers) -> pa.Table:
+def _with_place(keys: pa.Table, file: int, positions: planning.Numbers) -> pa.Table:
     files = pa.array(np.full(keys.num_rows, file, np.int64))
     return keys.append_column(_FILE, files).append_column(_POSITION, pa.array(positions))
 
@@ -130,7 +128,7 @@ def _bucketing(
         codes = np.zeros(rows.num_rows, np.int64)
         for field_id, column in zip(hashed, key_columns(rows, hashed).columns, strict=True):
             plain = column.cast(column.type.storage_type) if isinstance(column.type, pa.BaseExtensionType) else column
-            own = transform_array(bucket, plain.combine_chunks(), hashed[field_id])
+            own = pt.transform_array(bucket, plain.combine_chunks(), hashed[field_id])
             codes = codes * 31 + own.fill_null(count).to_numpy(zero_copy_only=False)
         return codes % count
 

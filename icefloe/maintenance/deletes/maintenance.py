@@ -23,6 +23,7 @@ from icefloe.maintenance.deletes.position import (
     plan_position_deletes,
     rewrite_position_delete_files,
 )
+from icefloe.maintenance.deletes.request import DeletesRequest
 from icefloe.maintenance.engines import engine_of
 from icefloe.maintenance.maintained_table import OfTable
 from icefloe.maintenance.options import OptionValue, options_of
@@ -86,15 +87,9 @@ class DeleteMaintenance(OfTable):
         """
         known = options_of("rewrite_position_delete_files", POSITION_DELETES, options, keywords)
         work = plan_position_deletes if dry_run else rewrite_position_delete_files
-        return work(
-            self._table,
-            engine_of(engine),
-            known,
-            where,
-            branch=branch,
-            progress=listener_or_bar(progress),
-            snapshot_properties=snapshot_properties,
-        )
+        progress = listener_or_bar(progress)
+        request = DeletesRequest(self._table, engine_of(engine), known, where, branch, progress, snapshot_properties)
+        return work(request)
 
     @overload
     def convert_equality_deletes(
@@ -150,15 +145,9 @@ class DeleteMaintenance(OfTable):
         """
         known = options_of("convert_equality_deletes", CONVERSION, options, keywords)
         work = plan_equality_conversion if dry_run else convert_equality_deletes
-        return work(
-            self._table,
-            engine_of(engine),
-            where,
-            known,
-            branch=branch,
-            progress=listener_or_bar(progress),
-            snapshot_properties=snapshot_properties,
-        )
+        progress = listener_or_bar(progress)
+        request = DeletesRequest(self._table, engine_of(engine), known, where, branch, progress, snapshot_properties)
+        return work(request)
 
     @overload
     def remove_dangling_deletes(

@@ -5,21 +5,115 @@ newest snapshot.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+import uuid
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from icefloe.commit import DeleteReplacement, Planned, ReplaceDeletes, SnapshotChange, Target, target_of
-from icefloe.expressions import Expression
-from icefloe.maintenance.deletes import options as opt
-from icefloe.maintenance.deletes.commits import again_if_upgraded, discard_unused, in_commits
-from icefloe.maintenance.deletes.position_plan import DeleteGroup, PositionRewrite, plan_position_rewrite
-from icefloe.maintenance.deletes.position_rewriting import RewritePositions, RewrittenDeletes
-from icefloe.maintenance.deletes.writing import check_writable
-from icefloe.maintenance.engines import MaintenanceEngine, in_rounds
-from icefloe.maintenance.maintained_table import MaintainedTable
-from icefloe.maintenance.options import Options
-from icefloe.manifests import DataFile
-from icefloe.progress import Listener, Stage, silent
+from icefloe import commit as cm, errors, manifests as mf, metadata as md, properties as props
+from icefloe.data import open_file
+from icefloe.formats.deletion_vectors import DeletionVector
+from icefloe.formats.position_deletes import read_position_deletes
+from icefloe.maintenance.deletes.commits import discard_unused, in_commits
+from icefloe.maintenance.deletes.position_plan import (
+    DeleteGroup,
+    NumberedDeletes,
+    PartitionDeletes,
+    PositionRewrite,
+    plan_position_rewrite,
+)
+from icefloe.maintenance.deletes.request import DeletesRequest
+from icefloe.maintenance.deletes.writing import DeleteWriter, check_writable
+from icefloe.maintenance.rewrite.file_sizes import FileSizes
+from icefloe.progress import Stage
+from icefloe.storage import Storage, identity
+from icefloe.versions import Feature, allows
+
+Deleted = tuple[mf.DataFile, DeletionVector]
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenDeletes:
+    """What was written for a group, and what that replaces."""
+
+    swaps: tuple[cm.FileSwap, ...] = ()
+    vectors: tuple[cm.NewVector, ...] = ()
+    remove: tuple[mf.DataFile, ...] = ()
+
+    @property
+    def written(self) -> tuple[mf.DataFile, ...]:
+        """The new delete files."""
+        return (*(file for swap in self.swaps for file in swap.new), *(vector.file for vector in self.vectors))
+
+
+@dataclass(frozen=True, slots=True)
+class RewritePositions:
+    """Writes groups of position deletes anew."""
+
+    metadata: md.TableMetadata
+    storage: Storage
+    sizes: FileSizes
+
+    def __call__(self, group: DeleteGroup) -> RewrittenDeletes:
+        """One group, written."""
+        writer = DeleteWriter(self.metadata, self.storage, str(uuid.uuid4()))
+        if group.vectors:
+            copies = writer.copies([vector.file for vector in group.vectors])
+            pairs = zip(group.vectors, copies, strict=True)
+            return RewrittenDeletes(tuple(cm.FileSwap((old.file,), (new,), old.sequence_number) for old, new in pairs))
+        if allows(self.metadata.format_version, Feature.DELETION_VECTORS):
+            deleted = [each for part in group.partitions for each in self._deleted(part)]
+            new = tuple(map(cm.NewVector, writer.vectors(deleted)))
+            return RewrittenDeletes(vectors=new, remove=tuple(each.file for each in group.files))
+        return RewrittenDeletes(tuple(self._swap(part, writer) for part in group.partitions))
+
+    def _swap(self, part: PartitionDeletes, writer: DeleteWriter) -> cm.FileSwap:
+        new = tuple(writer.positions(rows) for rows in self._files(part, list(self._deleted(part))))
+        highest = max(each.sequence_number for each in part.deletes)
+        return cm.FileSwap(tuple(each.file for each in part.deletes), new, highest)
+
+    def _deleted(self, part: PartitionDeletes) -> Iterator[Deleted]:
+        """The rows of live data files that the files of a partition delete, by data file."""
+        live = {name: file for file in part.data for name in self._names(file[0])}
+        vectors: dict[str, DeletionVector] = {}
+        for deletes in part.deletes:
+            for name, vector in self._read(deletes).items():
+                if name in live and deletes.sequence_number >= live[name][2]:
+                    path, rows, _ = live[name]
+                    if vector.highest is not None and vector.highest >= rows:
+                        problem = f"it deletes row {vector.highest} of {path!r}, which has {rows} rows"
+                        raise errors.CorruptFileError(deletes.file.file_path, problem)
+                    vectors[path] = vectors[path] | vector if path in vectors else vector
+        counts = {path: rows for path, rows, _ in part.data if path in vectors}
+        for path in sorted(vectors):
+            yield mf.DataFile(path, "", counts[path], 0, spec_id=part.spec_id, partition=part.partition), vectors[path]
+
+    def _names(self, path: str) -> set[str]:
+        """How a position delete file may name a data file."""
+        return {identity(path), identity(md.relativize(self.metadata.relative_to, path))}
+
+    def _read(self, deletes: NumberedDeletes) -> dict[str, DeletionVector]:
+        with open_file(deletes.file, self.storage) as source:
+            return read_position_deletes(source, deletes.file.file_path, deletes.file.file_format)
+
+    def _files(self, part: PartitionDeletes, deleted: list[Deleted]) -> Iterator[list[Deleted]]:
+        """The rows of each new file: those of one data file, or of as many as make a file of the target size."""
+        if props.DELETE_GRANULARITY.of(self.metadata.properties) == "file":
+            yield from ([each] for each in deleted)
+            return
+        rows = sum(vector.cardinality for _, vector in deleted)
+        before = sum(each.file.record_count for each in part.deletes)
+        size = sum(each.size for each in part.deletes) * rows // max(before, 1)
+        most = -(-rows // self.sizes.expected_files(size)) if rows else 0
+        packed: list[Deleted] = []
+        count = 0
+        for each in deleted:
+            if packed and count + each[1].cardinality > most:
+                yield packed
+                packed, count = [], 0
+            packed.append(each)
+            count += each[1].cardinality
+        if packed:
+            yield packed
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +134,7 @@ class PositionDeletesPlan:
     """Position deletes that are worth a rewrite, in groups; nothing is written before `run`."""
 
     rewrite: PositionRewrite | None = field(repr=False)
-    _run: "_Run" = field(repr=False, compare=False)
+    _request: DeletesRequest = field(repr=False, compare=False)
 
     @property
     def groups(self) -> tuple[DeleteGroup, ...]:
@@ -61,77 +155,44 @@ class PositionDeletesPlan:
 
     def run(self) -> RewrittenPositionDeletes:
         """Rewrite these, and nothing else."""
-        return RewrittenPositionDeletes() if self.rewrite is None else self._run(self.rewrite)
+        return RewrittenPositionDeletes() if self.rewrite is None else _run(self._request, self.rewrite)
 
 
-def plan_position_deletes(
-    table: MaintainedTable,
-    engine: MaintenanceEngine,
-    options: Options | None = None,
-    where: str | Expression | None = None,
-    *,
-    branch: str | None = None,
-    progress: Listener = silent,
-    snapshot_properties: Mapping[str, str] | None = None,
-) -> PositionDeletesPlan:
+def plan_position_deletes(request: DeletesRequest) -> PositionDeletesPlan:
     """What a rewrite would do now."""
-    check_writable(table.metadata)
-    rewrite = plan_position_rewrite(table, where, options or {}, branch)
-    target = target_of(table.metadata, branch, snapshot_properties)
-    return PositionDeletesPlan(rewrite, _Run(table, engine, options or {}, target, progress))
+    check_writable(request.table.refresh().metadata)
+    rewrite = plan_position_rewrite(request.table, request.where, request.options, request.branch)
+    return PositionDeletesPlan(rewrite, request)
 
 
-def rewrite_position_delete_files(
-    table: MaintainedTable,
-    engine: MaintenanceEngine,
-    options: Options | None = None,
-    where: str | Expression | None = None,
-    *,
-    branch: str | None = None,
-    progress: Listener = silent,
-    snapshot_properties: Mapping[str, str] | None = None,
-) -> RewrittenPositionDeletes:
+def rewrite_position_delete_files(request: DeletesRequest) -> RewrittenPositionDeletes:
     """Rewrite position deletes of a branch; planned anew if the table is upgraded meanwhile."""
-    return again_if_upgraded(
-        table,
-        lambda: plan_position_deletes(
-            table, engine, options, where, branch=branch, progress=progress, snapshot_properties=snapshot_properties
-        ).run(),
-    )
+    return request.again_if_upgraded(lambda: plan_position_deletes(request).run())
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    table: MaintainedTable
-    engine: MaintenanceEngine
-    options: Options
-    target: Target
-    progress: Listener
-
-    def __call__(self, plan: PositionRewrite) -> RewrittenPositionDeletes:
-        """Write and commit; batch by batch if the caller wants that."""
-        work = RewritePositions(self.table.metadata, self.table.storage, plan.sizes)
-        stage = Stage("rewrite", len(plan.groups), self.progress)
-        result = RewrittenPositionDeletes()
-        for groups in in_commits(plan.groups, self.options):
-            with self.table.transaction() as tx:
-                done = []
-                at_once = opt.CONCURRENT_GROUPS.of(self.options) or max(len(groups), 1)
-                for rewritten in in_rounds(self.engine, work, groups, at_once):
-                    tx.row_files.extend(rewritten.written)
-                    done.append(rewritten)
-                    stage.step()
-                replacement = _replacement(done, plan.snapshot_id)
-                tx.add(SnapshotChange(ReplaceDeletes(replacement.decide), self.target))
-                made = tx.commit().snapshot_ids
-            discard_unused(self.table.storage, [file for each in done for file in each.written], replacement)
-            result = _added(result, replacement, groups, made)
-        return result
+def _run(request: DeletesRequest, plan: PositionRewrite) -> RewrittenPositionDeletes:
+    """Write and commit; batch by batch if the caller wants that."""
+    table, target = request.table, request.target
+    work = RewritePositions(table.metadata, table.storage, plan.sizes)
+    stage = Stage("rewrite", len(plan.groups), request.progress)
+    result = RewrittenPositionDeletes()
+    for groups in in_commits(plan.groups, request.options):
+        with table.transaction() as tx:
+            done = []
+            for rewritten in request.map(work, groups, stage):
+                tx.row_files.extend(rewritten.written)
+                done.append(rewritten)
+            replacement = _replacement(done, plan.snapshot_id)
+            tx.add(cm.SnapshotChange(cm.ReplaceDeletes(replacement.decide), target))
+            made = tx.commit().snapshot_ids
+        discard_unused(table.storage, [file for each in done for file in each.written], replacement)
+        result = _added(result, replacement, groups, made)
+    return result
 
 
-def _replacement(done: Sequence[RewrittenDeletes], planned: int) -> DeleteReplacement:
-    return DeleteReplacement(
-        Planned(planned),
+def _replacement(done: Sequence[RewrittenDeletes], planned: int) -> cm.DeleteReplacement:
+    return cm.DeleteReplacement(
+        cm.Planned(planned),
         vectors=[vector for each in done for vector in each.vectors],
         swaps=[swap for each in done for swap in each.swaps],
         remove=[file for each in done for file in each.remove],
@@ -140,7 +201,7 @@ def _replacement(done: Sequence[RewrittenDeletes], planned: int) -> DeleteReplac
 
 def _added(
     result: RewrittenPositionDeletes,
-    replacement: DeleteReplacement,
+    replacement: cm.DeleteReplacement,
     groups: Sequence[DeleteGroup],
     made: tuple[int, ...],
 ) -> RewrittenPositionDeletes:
@@ -157,5 +218,5 @@ def _added(
     )
 
 
-def _size(file: DataFile) -> int:
+def _size(file: mf.DataFile) -> int:
     return file.content_size_in_bytes or file.file_size_in_bytes

@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe import properties as props
-from icefloe.commit import Caches, Parent, PartitionSet, RowFilter, Workbench, now_ms, vector_mask, vector_paths
+from icefloe import commit as cm, manifests as mf, properties as props
 from icefloe.expressions import Expression
 from icefloe.maintenance.branches import branch_head
 from icefloe.maintenance.deletes.equality_reach import rows_by_group
@@ -21,7 +20,6 @@ from icefloe.maintenance.maintained_table import MaintainedTable
 from icefloe.maintenance.options import Options
 from icefloe.maintenance.rewrite.file_sizes import FileSizes
 from icefloe.maintenance.rewrite.options import JOB_ORDER, MAX_FILES
-from icefloe.manifests import WITHOUT_METRICS, DataFile, FileContent, ManifestColumns, ManifestContent, wanted
 from icefloe.planning import PartitionKey, group_partitions, pack, parsed_filter, sequence_numbers
 from icefloe.schema import Value
 from icefloe.storage import identities
@@ -35,7 +33,7 @@ _PUFFIN_OVERHEAD = 190
 class NumberedDeletes:
     """A delete file with its sequence number."""
 
-    file: DataFile
+    file: mf.DataFile
     sequence_number: int
 
     @property
@@ -52,7 +50,7 @@ class LiveFiles:
     record_counts: tuple[pa.Array, ...] = ()
     sequence_numbers: tuple[pa.Array, ...] = ()
 
-    def and_more(self, data: ManifestColumns) -> "LiveFiles":
+    def and_more(self, data: mf.ManifestColumns) -> "LiveFiles":
         """The same with those of one more manifest."""
         return LiveFiles(
             (*self.paths, data.column("file_path")),
@@ -110,25 +108,25 @@ def plan_position_rewrite(
     sizes = FileSizes.of(options, props.WRITE_DELETE_TARGET_FILE_SIZE_BYTES.of(metadata.properties))
     if head is None:
         return None
-    parent = Parent(metadata, Workbench(table.storage, Caches(), now_ms), head)
+    parent = cm.Parent(metadata, cm.Workbench(table.storage, cm.Caches(), cm.now_ms), head)
     parts = list(_position_deletes(parent))
     chosen = parts
     if where is not None:
-        rows = RowFilter.of(parsed_filter(where), metadata)
+        rows = cm.RowFilter.of(parsed_filter(where), metadata)
         chosen = [part.filter(rows.may_hold(part)) for part in parts]
-    files = [part.filter(pc.invert(vector_mask(part))) for part in chosen]
+    files = [part.filter(pc.invert(cm.vector_mask(part))) for part in chosen]
     groups = _file_groups(parent, files, parts, sizes)
-    vectors = [part.filter(vector_mask(part)) for part in parts]
-    named = {path for part in chosen for path in part.filter(vector_mask(part)).column("file_path").to_pylist()}
+    vectors = [part.filter(cm.vector_mask(part)) for part in parts]
+    named = {path for part in chosen for path in part.filter(cm.vector_mask(part)).column("file_path").to_pylist()}
     groups += _puffin_groups(vectors, named, sizes, PUFFIN_LIVE_RATIO.of(options))
     ordered = _limited(_ordered(groups, JOB_ORDER.of(options)), MAX_FILES.of(options))
     return PositionRewrite(head.snapshot_id, tuple(ordered), sizes) if groups else None
 
 
-def _position_deletes(parent: Parent) -> Iterator[ManifestColumns]:
-    for manifest in parent.manifests(ManifestContent.DELETES):
-        columns = parent.read(manifest, WITHOUT_METRICS)
-        is_position = pc.equal(columns.column("content"), int(FileContent.POSITION_DELETES))
+def _position_deletes(parent: cm.Parent) -> Iterator[mf.ManifestColumns]:
+    for manifest in parent.manifests(mf.ManifestContent.DELETES):
+        columns = parent.read(manifest, mf.WITHOUT_METRICS)
+        is_position = pc.equal(columns.column("content"), int(mf.FileContent.POSITION_DELETES))
         part = columns.filter(pc.and_(columns.is_live, is_position))
         if len(part):
             yield part
@@ -138,7 +136,7 @@ def _position_deletes(parent: Parent) -> Iterator[ManifestColumns]:
 
 
 def _file_groups(
-    parent: Parent, files: Sequence[ManifestColumns], parts: Sequence[ManifestColumns], sizes: FileSizes
+    parent: cm.Parent, files: Sequence[mf.ManifestColumns], parts: Sequence[mf.ManifestColumns], sizes: FileSizes
 ) -> list[DeleteGroup]:
     by_partition = _by_partition(files)
     has_vectors = allows(parent.metadata.format_version, Feature.DELETION_VECTORS)
@@ -146,7 +144,7 @@ def _file_groups(
         by_partition = {key: chosen for key, own in by_partition.items() if (chosen := _misfits(own, sizes))}
     if not by_partition:
         return []
-    live = _live_files(parent, files, by_partition, vector_paths(parts) if has_vectors else None)
+    live = _live_files(parent, files, by_partition, cm.vector_paths(parts) if has_vectors else None)
     whole = {
         key: PartitionDeletes(own[0].file.spec_id, own[0].file.partition, tuple(own), live.get(key, LiveFiles()))
         for key, own in by_partition.items()
@@ -165,7 +163,7 @@ def _by_size(part: PartitionDeletes, sizes: FileSizes) -> Iterator[PartitionDele
         yield replace(part, deletes=tuple(files[number] for number in group))
 
 
-def _by_partition(parts: Sequence[ManifestColumns]) -> dict[PartitionKey, list[NumberedDeletes]]:
+def _by_partition(parts: Sequence[mf.ManifestColumns]) -> dict[PartitionKey, list[NumberedDeletes]]:
     by_partition: dict[PartitionKey, list[NumberedDeletes]] = {}
     for part in parts:
         for key, rows in rows_by_group(group_partitions(part)) if len(part) else ():
@@ -183,15 +181,15 @@ def _misfits(files: list[NumberedDeletes], sizes: FileSizes) -> list[NumberedDel
 
 
 def _live_files(
-    parent: Parent, files: Sequence[ManifestColumns], keys: Iterable[PartitionKey], with_vector: pa.Array | None
+    parent: cm.Parent, files: Sequence[mf.ManifestColumns], keys: Iterable[PartitionKey], with_vector: pa.Array | None
 ) -> dict[PartitionKey, LiveFiles]:
     """The data files of these partitions, without those that have a vector, which stands for all other deletes."""
-    partitions, searched = PartitionSet.of(files), set(keys)
+    partitions, searched = cm.PartitionSet.of(files), set(keys)
     live: dict[PartitionKey, LiveFiles] = {}
-    for manifest in parent.manifests(ManifestContent.DATA):
+    for manifest in parent.manifests(mf.ManifestContent.DATA):
         if not partitions.may_be_in(manifest):
             continue
-        data = parent.read(manifest, wanted("file_path", "record_count"))
+        data = parent.read(manifest, mf.wanted("file_path", "record_count"))
         data = data.filter(data.is_live)
         if with_vector is not None:
             data = data.filter(pc.invert(pc.is_in(identities(data.column("file_path")), value_set=with_vector)))
@@ -205,7 +203,7 @@ def _live_files(
 
 
 def _puffin_groups(
-    parts: Sequence[ManifestColumns], named: set[str], sizes: FileSizes, live_ratio: float
+    parts: Sequence[mf.ManifestColumns], named: set[str], sizes: FileSizes, live_ratio: float
 ) -> list[DeleteGroup]:
     """Vectors whose Puffin files are worth writing anew."""
     by_path: dict[str, list[NumberedDeletes]] = {}

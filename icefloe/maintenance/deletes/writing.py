@@ -2,37 +2,33 @@
 
 from collections.abc import Iterable, Sequence
 
-from icefloe import properties as props
+from icefloe import errors, manifests as mf, metadata as md, partitioning as pt, properties as props
 from icefloe.data import NewLocations, data_file_of
-from icefloe.errors import StateError
 from icefloe.formats.deletion_vector_codec import StoredVector, copy_deletion_vectors, write_deletion_vectors
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.formats.position_deletes import write_position_deletes
-from icefloe.manifests import DataFile, FileContent
-from icefloe.metadata import TableMetadata
-from icefloe.partitioning import UNPARTITIONED
 from icefloe.storage import Storage
 
 PUFFIN = "puffin"
-Deleted = Iterable[tuple[DataFile, DeletionVector]]
+Deleted = Iterable[tuple[mf.DataFile, DeletionVector]]
 """Rows of data files, by position."""
 
 
-def check_writable(metadata: TableMetadata) -> None:
+def check_writable(metadata: md.TableMetadata) -> None:
     """Fail if the table is encrypted: nothing may go into it in plain text."""
     if props.ENCRYPTION_KEY_ID.of(metadata.properties) is not None:
-        raise StateError("the table is encrypted; delete files of encrypted tables cannot be written yet")
+        raise errors.StateError("the table is encrypted; delete files of encrypted tables cannot be written yet")
 
 
 class DeleteWriter:
     """Writes the delete files of one unit of work, which `unique` tells from all others."""
 
-    def __init__(self, metadata: TableMetadata, storage: Storage, unique: str) -> None:
+    def __init__(self, metadata: md.TableMetadata, storage: Storage, unique: str) -> None:
         self._metadata = metadata
         self._storage = storage
         self._locations = NewLocations(metadata, unique)
 
-    def vectors(self, deleted: Deleted) -> list[DataFile]:
+    def vectors(self, deleted: Deleted) -> list[mf.DataFile]:
         """Vectors in one Puffin file, in the order given; none if nothing is deleted."""
         listed = list(deleted)
         if not listed:
@@ -44,7 +40,7 @@ class DeleteWriter:
         )
         return self._puffin(data, stored, [file for file, _ in listed])
 
-    def copies(self, vectors: Sequence[DataFile]) -> list[DataFile]:
+    def copies(self, vectors: Sequence[mf.DataFile]) -> list[mf.DataFile]:
         """Vectors of other Puffin files in one of their own, byte for byte."""
         blobs = (
             (
@@ -60,7 +56,7 @@ class DeleteWriter:
         data, stored = copy_deletion_vectors(blobs, self._metadata.relative_to)
         return self._puffin(data, stored, vectors)
 
-    def positions(self, deleted: Deleted) -> DataFile:
+    def positions(self, deleted: Deleted) -> mf.DataFile:
         """A position delete file of data files of one partition."""
         listed = list(deleted)
         first, properties = listed[0][0], self._metadata.properties
@@ -74,23 +70,23 @@ class DeleteWriter:
             done.file,
             location,
             file_format,
-            content=FileContent.POSITION_DELETES,
+            content=mf.FileContent.POSITION_DELETES,
             spec_id=first.spec_id,
             partition=first.partition,
             referenced_data_file=done.referenced_data_file,
         )
 
-    def _puffin(self, data: bytes, stored: Sequence[StoredVector], of: Sequence[DataFile]) -> list[DataFile]:
+    def _puffin(self, data: bytes, stored: Sequence[StoredVector], of: Sequence[mf.DataFile]) -> list[mf.DataFile]:
         """The entries of a Puffin file; each vector is of the partition of the file that it is made of."""
-        location = self._locations.next(UNPARTITIONED, (), PUFFIN, "-deletes")
+        location = self._locations.next(pt.UNPARTITIONED, (), PUFFIN, "-deletes")
         self._storage.write(location, data)
         return [
-            DataFile(
+            mf.DataFile(
                 location,
                 PUFFIN,
                 blob.cardinality,
                 len(data),
-                FileContent.POSITION_DELETES,
+                mf.FileContent.POSITION_DELETES,
                 file.spec_id,
                 file.partition,
                 referenced_data_file=blob.referenced_data_file,

@@ -12,14 +12,7 @@ from enum import Enum
 import numpy as np
 import pyarrow.compute as pc
 
-from icefloe.commit import (
-    CleanMetadata,
-    Committed,
-    DropSnapshots,
-    Expire,
-    now_ms,
-)
-from icefloe.errors import CommitStateUnknown, LocationNotFoundError
+from icefloe import commit as cm, errors, metadata as md
 from icefloe.maintenance.engines import MaintenanceEngine, Threads
 from icefloe.maintenance.expiry.expired_files import MOST_LOCATIONS, ExpiredFiles, ExpiryPlan
 from icefloe.maintenance.expiry.intent import ExpiryIntent, intents_of, new_location
@@ -27,7 +20,6 @@ from icefloe.maintenance.expiry.unneeded import KINDS, Departure, Search, unneed
 from icefloe.maintenance.files.deleting import DeleteSettings, Deletions, delete_files
 from icefloe.maintenance.files.ownership import LOG, Ownership
 from icefloe.maintenance.maintained_table import Changes, MaintainedTable
-from icefloe.metadata import TableMetadata
 from icefloe.progress import Listener, silent
 from icefloe.storage import Storage
 
@@ -52,7 +44,7 @@ class Cleanup(Enum):
 class ExpiryRequest:
     """What is to go, and how."""
 
-    change: Expire | DropSnapshots
+    change: cm.Expire | cm.DropSnapshots
     clean_metadata: bool = False
     cleanup: Cleanup = Cleanup.ALL
     engine: MaintenanceEngine = field(default_factory=Threads)
@@ -90,14 +82,15 @@ def expire_snapshots(table: MaintainedTable, request: ExpiryRequest) -> ExpiredF
     if request.cleanup is Cleanup.NONE:
         return result
     held = _held_back(before, expired, request.grace_of(table))
+    deletions = Deletions()
     try:
-        deletions = _delete_unneeded(table, before, expired, held, request) if intent else Deletions()
         if intent is not None:
+            deletions.add(_delete_unneeded(table, before, expired, held, request))
             _settle(intent, deletions, held, request.grace_of(table), table.storage)
         deletions.add(_finish_others(table, request, intent))
     except Exception as error:  # noqa: BLE001 - the commit happened, whatever is the matter with files
         LOG.warning("files of %d expired snapshots stay behind: %s", len(expired), error)
-        return replace(result, problem=str(error))
+        return replace(_with_counts(result, deletions), held_back=held, problem=str(error))
     return replace(_with_counts(result, deletions), held_back=held)
 
 
@@ -120,7 +113,7 @@ def plan_expiry(table: MaintainedTable, request: ExpiryRequest) -> ExpiryPlan:
     refs = tuple((name, ref.snapshot_id) for name, ref in before.refs.items() if name not in after.refs)
 
     def run(plan: ExpiryPlan) -> ExpiredFiles:
-        return expire_snapshots(table, replace(request, change=DropSnapshots(plan.snapshot_ids, plan.refs)))
+        return expire_snapshots(table, replace(request, change=cm.DropSnapshots(plan.snapshot_ids, plan.refs)))
 
     return ExpiryPlan(expired, refs, tuple(counts.tolist()), size, tuple(locations), run)
 
@@ -129,16 +122,16 @@ def _changes(table: MaintainedTable, request: ExpiryRequest) -> Changes:
     changes = table.transaction()
     changes.add(request.change)
     if request.clean_metadata:
-        changes.add(CleanMetadata())
+        changes.add(cm.CleanMetadata())
     return changes
 
 
-def _gone(before: TableMetadata, after: TableMetadata) -> tuple[int, ...]:
+def _gone(before: md.TableMetadata, after: md.TableMetadata) -> tuple[int, ...]:
     left = after.snapshots_by_id
     return tuple(snapshot.snapshot_id for snapshot in before.snapshots if snapshot.snapshot_id not in left)
 
 
-def _commit(table: MaintainedTable, request: ExpiryRequest) -> tuple[Committed, ExpiryIntent | None]:
+def _commit(table: MaintainedTable, request: ExpiryRequest) -> tuple[cm.Committed, ExpiryIntent | None]:
     """Drop the snapshots; the intent says what is to be deleted then, and stays if nobody knows whether they are gone."""
     changes = _changes(table, request)
     intent = _intent(changes, request)
@@ -147,7 +140,7 @@ def _commit(table: MaintainedTable, request: ExpiryRequest) -> tuple[Committed, 
     try:
         with changes:
             done = changes.commit()
-    except CommitStateUnknown:
+    except errors.CommitStateUnknown:
         raise
     except Exception:
         if intent is not None:
@@ -162,10 +155,10 @@ def _intent(changes: Changes, request: ExpiryRequest) -> ExpiryIntent | None:
     if not expired or location is None or request.cleanup is Cleanup.NONE:
         return None
     with_content = request.cleanup is Cleanup.ALL
-    return ExpiryIntent(new_location(changes.base.metadata), location, expired, with_content, now_ms())
+    return ExpiryIntent(new_location(changes.base.metadata), location, expired, with_content, cm.now_ms())
 
 
-def _of_base(intent: ExpiryIntent, done: Committed, storage: Storage) -> ExpiryIntent:
+def _of_base(intent: ExpiryIntent, done: cm.Committed, storage: Storage) -> ExpiryIntent:
     """The intent as it was committed: others may have been faster, so that it was prepared again on another state."""
     if done.base is None or done.base.metadata_location in (None, intent.metadata_location):
         return intent
@@ -175,7 +168,7 @@ def _of_base(intent: ExpiryIntent, done: Committed, storage: Storage) -> ExpiryI
     return actual
 
 
-def _held_back(before: TableMetadata, expired: Iterable[int], grace_ms: int) -> tuple[int, ...]:
+def _held_back(before: md.TableMetadata, expired: Iterable[int], grace_ms: int) -> tuple[int, ...]:
     """The snapshots that a commit under way could still bring back: those that no branch or tag led to."""
     if grace_ms <= 0:
         return ()
@@ -185,7 +178,7 @@ def _held_back(before: TableMetadata, expired: Iterable[int], grace_ms: int) -> 
 
 def _delete_unneeded(
     table: MaintainedTable,
-    before: TableMetadata,
+    before: md.TableMetadata,
     expired: Iterable[int],
     held: tuple[int, ...],
     request: ExpiryRequest,
@@ -200,7 +193,7 @@ def _delete_unneeded(
     all_files = request.cleanup is Cleanup.ALL if with_content is None else with_content
     try:
         files = unneeded_files(Departure(before, after, leaving, held), request.search(table.storage, all_files))
-    except LocationNotFoundError:
+    except errors.LocationNotFoundError:
         # What is missing may have expired since the table was read, with files that others delete.
         if attempts == 1:
             raise
@@ -212,7 +205,7 @@ def _delete_unneeded(
 def _settle(intent: ExpiryIntent, deletions: Deletions, held: tuple[int, ...], grace_ms: int, storage: Storage) -> None:
     """Forget the intent if all is done, else keep it for the next expiry."""
     if held:
-        replace(intent, snapshot_ids=held, not_before_ms=now_ms() + grace_ms).write(storage)
+        replace(intent, snapshot_ids=held, not_before_ms=cm.now_ms() + grace_ms).write(storage)
     elif not deletions.failed_count:
         intent.remove(storage)
 
@@ -227,7 +220,7 @@ def _finish_others(table: MaintainedTable, request: ExpiryRequest, own: ExpiryIn
 
 
 def _finish(table: MaintainedTable, request: ExpiryRequest, intent: ExpiryIntent) -> Deletions:
-    known, now = table.metadata.snapshots_by_id, now_ms()
+    known, now = table.metadata.snapshots_by_id, cm.now_ms()
     is_committed = any(snapshot_id not in known for snapshot_id in intent.snapshot_ids)
     if now < intent.not_before_ms or not (is_committed or intent.is_lost(now)):
         return Deletions()

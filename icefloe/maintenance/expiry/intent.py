@@ -9,10 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from uuid import uuid4
 
-from icefloe.commit import metadata_folder
-from icefloe.errors import InvalidInputError, LocationNotFoundError
+from icefloe import commit as cm, errors, metadata as md
 from icefloe.maintenance.files.ownership import LOG, delete_quietly
-from icefloe.metadata import TableMetadata, decode_metadata_file
 from icefloe.storage import Storage
 
 _FOLDER, _ENDING = "expiring", ".expiry.json"
@@ -48,11 +46,11 @@ class ExpiryIntent:
         """It is done, or did not happen."""
         delete_quietly(storage, [self.location], "about an expiry that is over")
 
-    def before(self, table: TableMetadata, storage: Storage) -> TableMetadata | None:
+    def before(self, table: md.TableMetadata, storage: Storage) -> md.TableMetadata | None:
         """The table with the snapshots; None if that cannot be known any more."""
         try:
-            metadata = decode_metadata_file(storage.read(self.metadata_location), storage.limits)
-        except (LocationNotFoundError, InvalidInputError) as error:
+            metadata = md.decode_metadata_file(storage.read(self.metadata_location), storage.limits)
+        except (errors.LocationNotFoundError, errors.InvalidInputError) as error:
             LOG.warning("an expiry cannot be finished, and its files are left to the removal of orphans: %s", error)
             return None
         if metadata.table_uuid != table.table_uuid:
@@ -64,12 +62,12 @@ class ExpiryIntent:
         return now_ms - self.written_ms > _LOST_AFTER_MS
 
 
-def new_location(metadata: TableMetadata) -> str:
+def new_location(metadata: md.TableMetadata) -> str:
     """Where the next intent goes."""
     return f"{_folder(metadata)}/{uuid4()}{_ENDING}"
 
 
-def intents_of(metadata: TableMetadata, storage: Storage) -> Iterator[ExpiryIntent]:
+def intents_of(metadata: md.TableMetadata, storage: Storage) -> Iterator[ExpiryIntent]:
     """What was announced and is not over; a file that cannot be read is left alone."""
     for file in storage.list_prefix(_folder(metadata)):
         if not file.location.endswith(_ENDING):
@@ -88,5 +86,5 @@ def intents_of(metadata: TableMetadata, storage: Storage) -> Iterator[ExpiryInte
             LOG.warning("%s does not say which expiry is to be finished: %s", file.location, error)
 
 
-def _folder(metadata: TableMetadata) -> str:
-    return f"{metadata_folder(metadata)}/{_FOLDER}"
+def _folder(metadata: md.TableMetadata) -> str:
+    return f"{cm.metadata_folder(metadata)}/{_FOLDER}"

@@ -1,14 +1,13 @@
 """Expiry and the removal of orphans, under their names; `Maintenance` offers them beside the others."""
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Literal, overload
+from types import TracebackType
+from typing import Literal, Self, overload
 
-from icefloe.commit import Expire, now_ms
-from icefloe.errors import InvalidInputError
+from icefloe import commit as cm, errors
 from icefloe.maintenance.engines import engine_of
-from icefloe.maintenance.expiry.builder import ExpireSnapshots
 from icefloe.maintenance.expiry.expire_snapshots import (
     Cleanup,
     ExpiryRequest,
@@ -31,6 +30,53 @@ from icefloe.maintenance.orphans.orphan_files import (
 from icefloe.maintenance.orphans.refusals import DAY_MS, check_age
 from icefloe.planning import milliseconds
 from icefloe.progress import Listener, listener_or_bar
+
+
+class ExpireSnapshots:
+    """Snapshots to drop, chosen one after the other; nothing happens before `commit`, or the end of a `with` block.
+
+    Unlike PyIceberg, `commit` deletes the files, too, that only these snapshots needed.
+    """
+
+    def __init__(self, expire: Callable[[cm.Expire], ExpiredFiles]) -> None:
+        self._expire = expire
+        self._ids: tuple[int, ...] = ()
+        self._older_than_ms: int | None = None
+        self._retain_last: int | None = None
+
+    def by_id(self, snapshot_id: int) -> Self:
+        """Drop this snapshot."""
+        return self.by_ids([snapshot_id])
+
+    def by_ids(self, snapshot_ids: Iterable[int]) -> Self:
+        """Drop these snapshots."""
+        self._ids += tuple(snapshot_ids)
+        return self
+
+    def older_than(self, moment: int | dt.datetime) -> Self:
+        """Drop snapshots older than a time, in milliseconds or as a datetime with a zone."""
+        self._older_than_ms = milliseconds(moment)
+        return self
+
+    def retain_last(self, count: int) -> Self:
+        """Keep this many snapshots of each branch in any case."""
+        self._retain_last = count
+        return self
+
+    def commit(self) -> ExpiredFiles:
+        """Do it; nothing if nothing was chosen."""
+        if self._older_than_ms is None and self._retain_last is None and not self._ids:
+            return ExpiredFiles()
+        return self._expire(cm.Expire(self._older_than_ms, self._retain_last, self._ids))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.commit()
 
 
 class CleanupMaintenance(OfTable):
@@ -115,7 +161,7 @@ class CleanupMaintenance(OfTable):
         """
         ids = tuple(snapshot_ids)
         request = ExpiryRequest(
-            Expire(None if older_than is None else milliseconds(older_than), retain_last, ids),
+            cm.Expire(None if older_than is None else milliseconds(older_than), retain_last, ids),
             clean_expired_metadata,
             _cleanup(cleanup) if delete_files else Cleanup.NONE,
             engine_of(engine),
@@ -204,7 +250,7 @@ class CleanupMaintenance(OfTable):
 
         Refused if the table says `gc.enabled=false`, or if another table lives beneath the location.
         """
-        now = now_ms()
+        now = cm.now_ms()
         limit = now - 3 * DAY_MS if older_than is None else milliseconds(older_than)
         check_age(limit, now, force=force)
         request = OrphanRequest(
@@ -227,4 +273,4 @@ def _cleanup(text: str) -> Cleanup:
     try:
         return Cleanup(text)
     except ValueError:
-        raise InvalidInputError(f"cleanup is {text!r}; it must be 'all', 'metadata' or 'none'") from None
+        raise errors.InvalidInputError(f"cleanup is {text!r}; it must be 'all', 'metadata' or 'none'") from None

@@ -15,59 +15,43 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.errors import CorruptFileError, LocationNotFoundError, StorageError
+from icefloe import errors, manifests as mf, metadata as md, parallel
 from icefloe.maintenance.engines import MaintenanceEngine, in_rounds, reader_of
 from icefloe.maintenance.files.ownership import LOG
 from icefloe.maintenance.files.path_hashes import Hashes, location_hashes
 from icefloe.maintenance.files.path_set import PathSet
 from icefloe.maintenance.files.reachable import statistics_in
 from icefloe.maintenance.files.spool import Spool
-from icefloe.manifests import (
-    MANIFEST_TABLE,
-    FileContent,
-    ManifestColumns,
-    ManifestContent,
-    ManifestFile,
-    SnapshotManifests,
-    decode_manifest_table,
-    error_of_snapshot,
-    manifest_table,
-    manifests_in,
-    read_manifest,
-    wanted,
-)
-from icefloe.metadata import Snapshot, TableMetadata
-from icefloe.parallel import in_order
 from icefloe.progress import Listener, Stage
 from icefloe.storage import Storage, identities, identity
 
-KINDS = (*(content.name.lower() for content in FileContent), "manifest", "manifest_list", "statistics")
+KINDS = (*(content.name.lower() for content in mf.FileContent), "manifest", "manifest_list", "statistics")
 """What a file is, by number, in the order of the counts of Java's procedure."""
 MANIFEST, MANIFEST_LIST, STATISTICS = range(3, 6)
 FILES = pa.schema([("location", pa.string()), ("kind", pa.int8()), ("size", pa.int64())])
 """The columns of files to delete: locations in their normal form."""
 
 _LISTS_AT_ONCE = 4
-_COLUMNS = wanted("file_path", "content", "file_size_in_bytes", partition=False)
+_COLUMNS = mf.wanted("file_path", "content", "file_size_in_bytes", partition=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Departure:
     """Snapshots that left a table: what it was before, what it is after, and which of them are to go with their files."""
 
-    before: TableMetadata
-    after: TableMetadata
+    before: md.TableMetadata
+    after: md.TableMetadata
     snapshot_ids: tuple[int, ...]
     held_back: tuple[int, ...] = ()
     """Snapshots that left, too, and whose files stay for now."""
 
     @property
-    def leaving(self) -> list[Snapshot]:
+    def leaving(self) -> list[md.Snapshot]:
         """The snapshots whose files may go."""
         return [self.before.snapshot(snapshot_id) for snapshot_id in self.snapshot_ids]
 
     @property
-    def staying(self) -> list[tuple[TableMetadata, Snapshot]]:
+    def staying(self) -> list[tuple[md.TableMetadata, md.Snapshot]]:
         """The snapshots whose files are needed, each with the metadata that it is part of."""
         held = (self.before.snapshot(snapshot_id) for snapshot_id in self.held_back)
         return [(self.after, snapshot) for snapshot in self.after.snapshots] + [(self.before, each) for each in held]
@@ -98,8 +82,8 @@ def unneeded_files(departure: Departure, search: Search) -> Spool:
 def _collect(departure: Departure, search: Search, unneeded: Spool) -> None:
     with ExitStack() as stack:
         kept, gone = stack.enter_context(PathSet()), stack.enter_context(PathSet())
-        staying = stack.enter_context(Spool(MANIFEST_TABLE))
-        leaving = stack.enter_context(Spool(MANIFEST_TABLE))
+        staying = stack.enter_context(Spool(mf.MANIFEST_TABLE))
+        leaving = stack.enter_context(Spool(mf.MANIFEST_TABLE))
         lists = _read_lists(departure, search, kept, gone, staying, leaving)
         if search.with_content:
             doomed = stack.enter_context(Spool(FILES))
@@ -118,14 +102,14 @@ def _read_lists(
     sizes: dict[str, int] = {}
     todo = departure.staying
     stage = Stage("lists", len(todo) + len(departure.snapshot_ids), search.listener)
-    for manifests, _ in in_order(partial(list_of, search.storage), todo, _LISTS_AT_ONCE):
+    for manifests, _ in parallel.in_order(partial(list_of, search.storage), todo, _LISTS_AT_ONCE):
         is_new = kept.add_new(location_hashes(_one(manifests["manifest_path"])))
         staying.write(manifests.filter(is_new))
         stage.step()
     tolerant = partial(_list_if_there, search.storage)
     for snapshot, (manifests, size) in zip(
         departure.leaving,
-        in_order(tolerant, [(departure.before, each) for each in departure.leaving], _LISTS_AT_ONCE),
+        parallel.in_order(tolerant, [(departure.before, each) for each in departure.leaving], _LISTS_AT_ONCE),
         strict=True,
     ):
         hashes = location_hashes(_one(manifests["manifest_path"]))
@@ -137,28 +121,28 @@ def _read_lists(
     return sizes
 
 
-def list_of(storage: Storage, of: tuple[TableMetadata, Snapshot]) -> tuple[pa.Table, int]:
+def list_of(storage: Storage, of: tuple[md.TableMetadata, md.Snapshot]) -> tuple[pa.Table, int]:
     """The manifests of a snapshot, and the size of its list."""
     metadata, snapshot = of
-    source = SnapshotManifests(metadata, storage.read, storage.limits)
+    source = mf.SnapshotManifests(metadata, storage.read, storage.limits)
     location = source.list_location(snapshot)
     if location is None:
-        return manifest_table(source.of(snapshot)), 0
+        return mf.manifest_table(source.of(snapshot)), 0
     try:
         data = storage.read(location)
-        table = decode_manifest_table(data, location, table_location=metadata.relative_to, limits=storage.limits)
-    except (CorruptFileError, StorageError) as error:
-        raise error_of_snapshot(error, snapshot.snapshot_id) from error
+        table = mf.decode_manifest_table(data, location, table_location=metadata.relative_to, limits=storage.limits)
+    except (errors.CorruptFileError, errors.StorageError) as error:
+        raise mf.error_of_snapshot(error, snapshot.snapshot_id) from error
     return table, len(data)
 
 
-def _list_if_there(storage: Storage, of: tuple[TableMetadata, Snapshot]) -> tuple[pa.Table, int]:
+def _list_if_there(storage: Storage, of: tuple[md.TableMetadata, md.Snapshot]) -> tuple[pa.Table, int]:
     """The same; if the list is missing, all that it led to was deleted before it."""
     try:
         return list_of(storage, of)
-    except LocationNotFoundError as error:
+    except errors.LocationNotFoundError as error:
         LOG.warning("files of an expired snapshot are deleted by others, or stay behind: %s", error)
-        return MANIFEST_TABLE.empty_table(), 0
+        return mf.MANIFEST_TABLE.empty_table(), 0
 
 
 def _content(
@@ -173,7 +157,7 @@ def _content(
     if not len(doomed):
         return
     kinds = frozenset(
-        ManifestContent.DELETES if kind else ManifestContent.DATA
+        mf.ManifestContent.DELETES if kind else mf.ManifestContent.DATA
         for batch in doomed.batches()
         for kind in pc.unique(batch["kind"]).to_pylist()
     )
@@ -187,8 +171,8 @@ def _mark_needed(
     departure: Departure,
     search: Search,
     staying: Spool,
-    likely: Callable[[ManifestFile], bool],
-    kinds: Collection[ManifestContent],
+    likely: Callable[[mf.ManifestFile], bool],
+    kinds: Collection[mf.ManifestContent],
     candidates: PathSet,
     needed: PathSet,
 ) -> None:
@@ -210,7 +194,7 @@ def _mark_needed(
                 return
 
 
-def _likely(leaving: Spool) -> Callable[[ManifestFile], bool]:
+def _likely(leaving: Spool) -> Callable[[mf.ManifestFile], bool]:
     """Whether a manifest may have been made of those that leave, by its numbers."""
     specs: set[tuple[int, int]] = set()
     smallest: list[int] = []
@@ -219,7 +203,7 @@ def _likely(leaving: Spool) -> Callable[[ManifestFile], bool]:
         smallest.append(pc.min(batch["min_sequence_number"]).as_py() or 0)
     oldest = min(smallest, default=0)
 
-    def is_likely(manifest: ManifestFile) -> bool:
+    def is_likely(manifest: mf.ManifestFile) -> bool:
         return (int(manifest.content), manifest.partition_spec_id) in specs and manifest.sequence_number >= oldest
 
     return is_likely
@@ -229,33 +213,33 @@ def _size_of(manifests: Spool) -> int:
     return sum(pc.sum(batch["manifest_length"]).as_py() or 0 for batch in manifests.batches())
 
 
-def _with_live_files(manifests: Spool) -> Iterator[ManifestFile]:
+def _with_live_files(manifests: Spool) -> Iterator[mf.ManifestFile]:
     for batch in manifests.batches():
-        yield from (manifest for manifest in manifests_in(batch) if manifest.has_live_files)
+        yield from (manifest for manifest in mf.manifests_in(batch) if manifest.has_live_files)
 
 
-def live_entries(storage: Storage, table_location: str | None, manifest: ManifestFile) -> ManifestColumns:
+def live_entries(storage: Storage, table_location: str | None, manifest: mf.ManifestFile) -> mf.ManifestColumns:
     """The live files of a manifest: their paths, what they hold, and their sizes."""
-    entries = read_manifest(manifest, storage.read, _COLUMNS, table_location=table_location, limits=storage.limits)
+    entries = mf.read_manifest(manifest, storage.read, _COLUMNS, table_location=table_location, limits=storage.limits)
     return entries.filter(entries.is_live)
 
 
-def _live(storage: Storage, table_location: str | None, manifest: ManifestFile) -> pa.RecordBatch:
+def _live(storage: Storage, table_location: str | None, manifest: mf.ManifestFile) -> pa.RecordBatch:
     live = live_entries(storage, table_location, manifest)
-    kinds = pc.fill_null(live.column("content"), int(FileContent.DATA))
+    kinds = pc.fill_null(live.column("content"), int(mf.FileContent.DATA))
     return _rows(live.column("file_path"), kinds, live.column("file_size_in_bytes"))
 
 
-def _live_if_there(storage: Storage, table_location: str | None, manifest: ManifestFile) -> pa.RecordBatch:
+def _live_if_there(storage: Storage, table_location: str | None, manifest: mf.ManifestFile) -> pa.RecordBatch:
     """The same; if the manifest is missing, its files were deleted before it."""
     try:
         return _live(storage, table_location, manifest)
-    except LocationNotFoundError as error:
+    except errors.LocationNotFoundError as error:
         LOG.warning("files of an expired snapshot are deleted by others, or stay behind: %s", error)
         return _rows(pa.array([], pa.string()), 0, pa.array([], pa.int64()))
 
 
-def _live_hashes(storage: Storage, table_location: str | None, manifest: ManifestFile) -> Hashes:
+def _live_hashes(storage: Storage, table_location: str | None, manifest: mf.ManifestFile) -> Hashes:
     """The hashes of the live files of a manifest: a vector is one of many in its file."""
     return np.unique(location_hashes(_live(storage, table_location, manifest)["location"]))
 
@@ -273,7 +257,7 @@ def _certain(leaving: dict[str, int], staying: Iterable[str], kind: int) -> pa.R
     return _rows(pa.array(list(files), pa.string()), kind, pa.array(list(files.values()), pa.int64()))
 
 
-def _locations_of_lists(snapshots: Iterable[tuple[TableMetadata, Snapshot]]) -> Iterator[str]:
+def _locations_of_lists(snapshots: Iterable[tuple[md.TableMetadata, md.Snapshot]]) -> Iterator[str]:
     for metadata, snapshot in snapshots:
         if snapshot.manifest_list is not None:
             yield metadata.resolve(snapshot.manifest_list)

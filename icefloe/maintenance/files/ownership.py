@@ -11,10 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe import properties as props
-from icefloe.commit import metadata_folder
-from icefloe.errors import InvalidLocationError
-from icefloe.metadata import TableMetadata, resolve_location
+from icefloe import commit as cm, errors, metadata as md, properties as props
 from icefloe.storage import Storage, identity, is_beneath
 
 LOG = logging.getLogger(__name__)
@@ -28,7 +25,7 @@ class Ownership:
     has_foreign: bool
 
     @staticmethod
-    def of(metadata: TableMetadata, metadata_location: str | None = None, *earlier: TableMetadata) -> "Ownership":
+    def of(metadata: md.TableMetadata, metadata_location: str | None = None, *earlier: md.TableMetadata) -> "Ownership":
         """What the table says of itself now, and said before; its catalog says where its metadata file is."""
         folders = [folder for each in (metadata, *earlier) for folder in _folders(each)]
         if metadata_location is not None and "/" in metadata_location:
@@ -39,7 +36,7 @@ class Ownership:
         """Whether the file may be deleted."""
         try:
             return self.has_foreign or any(is_beneath(folder, location) for folder in self.folders)
-        except InvalidLocationError:
+        except errors.InvalidLocationError:
             return False
 
     def mask(self, locations: pa.Array) -> pa.Array:
@@ -95,12 +92,12 @@ def note_foreign(foreign: list[str], why: str) -> None:
         )
 
 
-def _folders(metadata: TableMetadata) -> Iterable[str]:
+def _folders(metadata: md.TableMetadata) -> Iterable[str]:
     if metadata.location is None:
         return
     yield metadata.location
-    yield metadata_folder(metadata)
+    yield cm.metadata_folder(metadata)
     for known in (props.DATA_PATH, props.OBJECT_STORAGE_PATH, props.FOLDER_STORAGE_PATH):
         path = known.of(metadata.properties)
         if path is not None:
-            yield resolve_location(metadata.location, path)
+            yield md.resolve_location(metadata.location, path)

@@ -7,9 +7,7 @@ An unreadable list or manifest is an error, so that nothing is ever deleted on h
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from icefloe.manifests import ManifestFile, SnapshotManifests, wanted
-from icefloe.metadata import PartitionStatisticsFile, Snapshot, StatisticsFile, TableMetadata
-from icefloe.parallel import in_order
+from icefloe import manifests as mf, metadata as md, parallel
 from icefloe.storage import Storage, identities, identity
 
 _WORKERS = 4
@@ -32,7 +30,7 @@ class ReachableFiles:
         return self.content | self.manifests | self.manifest_lists | self.statistics | frozenset(self.metadata)
 
 
-def reachable_files(metadata: TableMetadata, metadata_location: str | None, storage: Storage) -> ReachableFiles:
+def reachable_files(metadata: md.TableMetadata, metadata_location: str | None, storage: Storage) -> ReachableFiles:
     """The files of the table, read from every snapshot."""
     manifests = manifests_of(metadata, metadata.snapshots, storage)
     content: set[str] = set()
@@ -47,41 +45,43 @@ def reachable_files(metadata: TableMetadata, metadata_location: str | None, stor
     )
 
 
-def manifests_of(metadata: TableMetadata, snapshots: Iterable[Snapshot], storage: Storage) -> dict[str, ManifestFile]:
+def manifests_of(
+    metadata: md.TableMetadata, snapshots: Iterable[md.Snapshot], storage: Storage
+) -> dict[str, mf.ManifestFile]:
     """The manifests of some snapshots by location, each once."""
-    source = SnapshotManifests(metadata, storage.read, storage.limits)
+    source = mf.SnapshotManifests(metadata, storage.read, storage.limits)
     manifests = (manifest for snapshot in snapshots for manifest in source.of(snapshot))
     return {identity(manifest.manifest_path): manifest for manifest in manifests}
 
 
 def live_content(
-    metadata: TableMetadata, manifests: Iterable[ManifestFile], storage: Storage
+    metadata: md.TableMetadata, manifests: Iterable[mf.ManifestFile], storage: Storage
 ) -> Iterator[tuple[list[str], list[int]]]:
     """The live data and delete files, manifest by manifest: their locations, and what they hold by the spec's number."""
-    source = SnapshotManifests(metadata, storage.read, storage.limits)
-    columns = wanted("file_path", "content", partition=False)
-    for entries in in_order(lambda manifest: source.entries(manifest, columns), manifests, _WORKERS):
+    source = mf.SnapshotManifests(metadata, storage.read, storage.limits)
+    columns = mf.wanted("file_path", "content", partition=False)
+    for entries in parallel.in_order(lambda manifest: source.entries(manifest, columns), manifests, _WORKERS):
         live = entries.filter(entries.is_live)
         yield identities(live.column("file_path")).to_pylist(), live.column("content").to_pylist()
 
 
-def manifest_lists_of(metadata: TableMetadata) -> frozenset[str]:
+def manifest_lists_of(metadata: md.TableMetadata) -> frozenset[str]:
     """The manifest lists of all snapshots."""
     paths = (snapshot.manifest_list for snapshot in metadata.snapshots)
     return frozenset(_location(metadata, path) for path in paths if path)
 
 
-def statistics_in(metadata: TableMetadata) -> dict[str, int]:
+def statistics_in(metadata: md.TableMetadata) -> dict[str, int]:
     """The statistics files, of the table and of partitions, with their sizes."""
-    files: list[StatisticsFile | PartitionStatisticsFile] = [*metadata.statistics, *metadata.partition_statistics]
+    files: list[md.StatisticsFile | md.PartitionStatisticsFile] = [*metadata.statistics, *metadata.partition_statistics]
     return {_location(metadata, file.statistics_path): file.file_size_in_bytes for file in files}
 
 
-def metadata_files_of(metadata: TableMetadata, metadata_location: str | None) -> tuple[str, ...]:
+def metadata_files_of(metadata: md.TableMetadata, metadata_location: str | None) -> tuple[str, ...]:
     """The metadata files that the log names, and the current one last."""
     log = (*(entry.metadata_file for entry in metadata.metadata_log), metadata_location)
     return tuple(dict.fromkeys(_location(metadata, path) for path in log if path is not None))
 
 
-def _location(metadata: TableMetadata, path: str) -> str:
+def _location(metadata: md.TableMetadata, path: str) -> str:
     return identity(metadata.resolve(path))

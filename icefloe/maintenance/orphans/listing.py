@@ -12,9 +12,8 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.errors import InvalidInputError
+from icefloe import errors, metadata as md
 from icefloe.maintenance.engines import MaintenanceEngine, in_rounds
-from icefloe.metadata import TableMetadata
 from icefloe.storage import FileInfo, Storage, names_below
 
 LISTED = pa.schema([("location", pa.string()), ("modified_ms", pa.int64()), ("size", pa.int64())])
@@ -38,7 +37,7 @@ class Listing:
     """Whether data files lie in folders, so that these can be listed at the same time."""
 
     @staticmethod
-    def of(metadata: TableMetadata, location: str, storage: Storage) -> "Listing":
+    def of(metadata: md.TableMetadata, location: str, storage: Storage) -> "Listing":
         """What lies beneath a location of a table."""
         names = {field.name for spec in metadata.specs_by_id.values() for field in spec.fields}
         visible = tuple(f"{name}=" for name in sorted(names) if name.startswith(_HIDDEN))
@@ -118,7 +117,7 @@ def _check_columns(schema: pa.Schema) -> None:
         )
     )
     if not is_right:
-        raise InvalidInputError(
+        raise errors.InvalidInputError(
             f"the list of files has the columns {', '.join(f'{field.name} {field.type}' for field in schema)};"
             " it must have file_path, a string, and last_modified, a timestamp"
         )

@@ -8,17 +8,13 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.commit import metadata_folder
-from icefloe.errors import LocationNotFoundError, NoSuchTableError
+from icefloe import commit as cm, errors, manifests as mf, metadata as md, parallel
 from icefloe.maintenance.engines import MaintenanceEngine, in_rounds, reader_of
 from icefloe.maintenance.expiry.unneeded import list_of, live_entries
 from icefloe.maintenance.files.path_hashes import location_hashes
 from icefloe.maintenance.files.path_set import Mask, PathSet
 from icefloe.maintenance.maintained_table import MaintainedTable
 from icefloe.maintenance.orphans.keys import NeededPaths, Prefix, Prefixes
-from icefloe.manifests import ManifestFile, manifests_in
-from icefloe.metadata import TableMetadata
-from icefloe.parallel import in_order
 from icefloe.storage import Storage
 
 _ATTEMPTS = 3
@@ -42,14 +38,16 @@ class NeededFiles:
         if surroundings is not None and self._at is not None:
             now = surroundings.metadata_location()
             if now is None:
-                raise NoSuchTableError(f"table {'.'.join(self._table.name())} is gone; no more files are deleted")
+                raise errors.NoSuchTableError(
+                    f"table {'.'.join(self._table.name())} is gone; no more files are deleted"
+                )
             if now == self._at:
                 return
         for attempt in range(_ATTEMPTS):
             try:
                 self._take(self._table.refresh().metadata, self._table.metadata_location)
                 return
-            except LocationNotFoundError:
+            except errors.LocationNotFoundError:
                 # What is missing may have expired since the table was read.
                 if attempt + 1 == _ATTEMPTS:
                     raise
@@ -63,15 +61,15 @@ class NeededFiles:
         listed = {self._paths.prefix_of(location) for location in locations}
         return {(one, other) for one in listed for other in self._paths.seen if one != other}
 
-    def _take(self, metadata: TableMetadata, location: str | None) -> None:
+    def _take(self, metadata: md.TableMetadata, location: str | None) -> None:
         storage = self._table.storage
         new = [each for each in metadata.snapshots if each.snapshot_id not in self._snapshots]
-        lists = in_order(partial(list_of, storage), [(metadata, snapshot) for snapshot in new], _LISTS_AT_ONCE)
+        lists = parallel.in_order(partial(list_of, storage), [(metadata, snapshot) for snapshot in new], _LISTS_AT_ONCE)
         for manifests, _ in lists:
             paths = manifests["manifest_path"].combine_chunks()
             hashes = location_hashes(paths)
             unread = manifests.filter(~self._manifests.contains_hashes(hashes))
-            todo = (manifest for manifest in manifests_in(unread) if manifest.has_live_files)
+            todo = (manifest for manifest in mf.manifests_in(unread) if manifest.has_live_files)
             engine = reader_of(self._engine, pc.sum(unread["manifest_length"]).as_py() or 0)
             for files in in_rounds(engine, partial(_live_paths, storage, metadata.relative_to), todo):
                 self._paths.add(files)
@@ -96,12 +94,12 @@ class NeededFiles:
         self.close()
 
 
-def _live_paths(storage: Storage, table_location: str | None, manifest: ManifestFile) -> pa.Array:
+def _live_paths(storage: Storage, table_location: str | None, manifest: mf.ManifestFile) -> pa.Array:
     """The paths of live files, as they are spelled: what they leave out is any."""
     return live_entries(storage, table_location, manifest).column("file_path")
 
 
-def _described(metadata: TableMetadata, location: str | None) -> Iterator[str]:
+def _described(metadata: md.TableMetadata, location: str | None) -> Iterator[str]:
     """The files that metadata itself names: lists, statistics, and metadata files."""
     for snapshot in metadata.snapshots:
         if snapshot.manifest_list is not None:
@@ -112,6 +110,6 @@ def _described(metadata: TableMetadata, location: str | None) -> Iterator[str]:
         yield metadata.resolve(partition_file.statistics_path)
     for entry in metadata.metadata_log:
         yield metadata.resolve(entry.metadata_file)
-    yield f"{metadata_folder(metadata)}/version-hint.text"
+    yield f"{cm.metadata_folder(metadata)}/version-hint.text"
     if location is not None:
         yield location

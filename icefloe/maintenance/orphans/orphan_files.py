@@ -162,13 +162,13 @@ def _orphans(table: MaintainedTable, request: OrphanRequest, needed: NeededFiles
     location = checked_location(table.refresh(), request.location, force=request.force)
     check_alone(table.surroundings, location)
     needed.catch_up()
-    orphans = Spool(FILES)
     with Spool(FILES) as candidates, Spool(_METADATA_FILES) as metadata_files:
         for batch in _unknown(table, request, needed, location, metadata_files):
             candidates.write(batch)
         # After the listing: what was committed meanwhile is needed, whatever its age.
         needed.catch_up()
         strange = _check_metadata_files(table, needed, metadata_files)
+        orphans = Spool(FILES)
         try:
             _sort_out(request, needed, candidates, orphans, strange)
         except BaseException:

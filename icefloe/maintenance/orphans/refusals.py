@@ -8,12 +8,9 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 
-from icefloe.commit import Surroundings, check_collectable
-from icefloe.errors import InvalidInputError, StorageError, ValidationError
+from icefloe import commit as cm, errors, metadata as md, parallel
 from icefloe.maintenance.files.ownership import LOG, Ownership
 from icefloe.maintenance.maintained_table import MaintainedTable
-from icefloe.metadata import TableMetadata
-from icefloe.parallel import in_order
 from icefloe.storage import Storage, identity, is_beneath, parse_location
 
 DAY_MS = 86_400_000
@@ -25,7 +22,7 @@ _READERS = 8
 def check_age(older_than_ms: int, now_ms: int, *, force: bool) -> None:
     """Refuse files so young that somebody may still be about to commit them."""
     if not force and now_ms - older_than_ms < DAY_MS:
-        raise InvalidInputError(
+        raise errors.InvalidInputError(
             "older_than is less than 24 hours ago: files that are being written could be deleted; force=True allows it"
         )
 
@@ -33,31 +30,33 @@ def check_age(older_than_ms: int, now_ms: int, *, force: bool) -> None:
 def checked_location(table: MaintainedTable, location: str | None, *, force: bool) -> str:
     """The location to look at: the table's own, or one in the folders that it names."""
     metadata = table.metadata
-    check_collectable(metadata)
+    cm.check_collectable(metadata)
     chosen = location or metadata.location
     if chosen is None:
-        raise InvalidInputError("the table has no location; give the one to look at")
+        raise errors.InvalidInputError("the table has no location; give the one to look at")
     chosen = chosen.rstrip("/") or "/"
     parsed, surroundings = parse_location(chosen), table.surroundings
     if parsed.path.strip("/") == "":
-        raise InvalidInputError(f"location {chosen!r} is the root of a store; give the location of the table")
+        raise errors.InvalidInputError(f"location {chosen!r} is the root of a store; give the location of the table")
     warehouse = None if surroundings is None else surroundings.warehouse
     if warehouse is not None and (identity(chosen) == identity(warehouse) or is_beneath(chosen, warehouse)):
-        raise InvalidInputError(f"location {chosen!r} is the warehouse, or around it; give the location of the table")
+        raise errors.InvalidInputError(
+            f"location {chosen!r} is the warehouse, or around it; give the location of the table"
+        )
     folders = Ownership.of(metadata, table.metadata_location).folders
     if not force and not any(identity(chosen) == identity(each) or is_beneath(each, chosen) for each in folders):
-        raise InvalidInputError(
+        raise errors.InvalidInputError(
             f"location {chosen!r} is not one of the table's, which are {', '.join(map(repr, folders))};"
             " force=True looks there all the same"
         )
     return chosen
 
 
-def check_alone(surroundings: Surroundings | None, location: str) -> None:
+def check_alone(surroundings: cm.Surroundings | None, location: str) -> None:
     """Refuse a location that another table of the catalog lives in."""
     for name, metadata_location in () if surroundings is None else surroundings.other_tables():
         if is_beneath(location, metadata_location):
-            raise ValidationError(
+            raise errors.ValidationError(
                 f"table {name} lives beneath {location!r}, too: its files would be taken for orphans; give a location that"
                 " is this table's alone"
             )
@@ -68,14 +67,14 @@ def check_alone(surroundings: Surroundings | None, location: str) -> None:
             )
 
 
-def check_metadata_files(metadata: TableMetadata, locations: Iterable[str], storage: Storage) -> set[str]:
+def check_metadata_files(metadata: md.TableMetadata, locations: Iterable[str], storage: Storage) -> set[str]:
     """Refuse if one of these metadata files is of another table; those that cannot be told to be ours."""
     unknown: set[str] = set()
-    for location, table_uuid in in_order(lambda each: (each, _table_uuid(each, storage)), locations, _READERS):
+    for location, table_uuid in parallel.in_order(lambda each: (each, _table_uuid(each, storage)), locations, _READERS):
         if table_uuid is None:
             unknown.add(location)
         elif table_uuid.lower() != (metadata.table_uuid or "").lower():
-            raise ValidationError(
+            raise errors.ValidationError(
                 f"{location} is the metadata of another table, {table_uuid}: its files would be taken for orphans; give a"
                 " location that is this table's alone"
             )
@@ -88,7 +87,7 @@ def _table_uuid(location: str, storage: Storage) -> str | None:
             match = _UUID.search(data)
             if match is not None:
                 return match[1].decode()
-    except (StorageError, OSError, EOFError, ValueError) as error:
+    except (errors.StorageError, OSError, EOFError, ValueError) as error:
         LOG.warning("%s stays, as nobody knows whose metadata it is: %s", location, error)
     return None
 

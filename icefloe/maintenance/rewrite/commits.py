@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from icefloe.commit import Committed, Planned, RewriteFiles, SnapshotChange, Target, Unknown, target_of
-from icefloe.errors import CommitStateUnknown, IcefloeError
+from icefloe.errors import CommitStateUnknown, IcefloeError, ValidationError
 from icefloe.maintenance.files.ownership import delete_quietly
 from icefloe.maintenance.maintained_table import MaintainedTable
 from icefloe.maintenance.rewrite.groups import RewrittenGroup
@@ -64,20 +64,30 @@ class Commits:
     results: list[GroupResult] = field(default_factory=list)
     snapshot_ids: list[int] = field(default_factory=list)
     removed_deletes: int = 0
+    sent: set[int] = field(default_factory=set)
+    """The numbers of groups that a commit was tried for: whoever gives up does not know what became of them."""
     failed: int = 0
     """How many commits of several groups, or of one, did not happen as a whole."""
+    lost: list[RewriteGroup] = field(default_factory=list)
+    """The groups that another commit kept from being committed; all else is as it was for them."""
+    lost_commits: int = 0
+    """How many of the commits that failed did so for that alone."""
 
     def commit(self, groups: Sequence[WrittenGroup], *, one_by_one: bool) -> Exception | None:
         """Commit groups together; if that is refused, maybe each by itself. The error, if some of them is not committed."""
         error = self._try(groups)
         if error is None:
             return None
+        unsettled, lost = len(self.results), len(self.lost)
         if one_by_one and len(groups) > 1 and not isinstance(error, _Uncertain):
             errors = [self._settle([group], self._try([group])) for group in groups]
             error = next((each for each in errors if each is not None), None)
         else:
             self._settle(groups, error)
-        self.failed += error is not None
+        if error is not None:
+            self.failed += 1
+            not_done = sum(result.outcome is not GroupOutcome.COMMITTED for result in self.results[unsettled:])
+            self.lost_commits += len(self.lost) - lost == not_done
         return error
 
     def discard(self, groups: Sequence[WrittenGroup], why: str) -> None:
@@ -95,11 +105,13 @@ class Commits:
             outcome = GroupOutcome.UNKNOWN if isinstance(error, CommitStateUnknown) else outcome
         else:
             self.discard(groups, "of a rewrite that was not committed")
+            self.lost += [written.group for written in groups if isinstance(error, ValidationError)]
         self.results += [group.result(outcome, error=error) for group in groups]
         return error
 
     def _try(self, groups: Sequence[WrittenGroup]) -> Exception | None:
         changes = [SnapshotChange(*change) for change in self._changes(groups)]
+        self.sent |= {written.group.number for written in groups}
         try:
             self.trace.check()
             with self.table.transaction() as transaction:
@@ -128,7 +140,7 @@ class Commits:
                     add=[file for written in members for file in written.new.files],
                     check_duplicates=False,
                     keeps_number=STARTING_NUMBER.of(self.plan.options),
-                    live_rows=_rows_read(members),
+                    live_rows=sum(written.new.rows for written in members),
                 ),
                 target_of(self.table.metadata, self.plan.branch, properties),
             )
@@ -141,12 +153,6 @@ class Commits:
             snapshot = self.table.metadata.snapshot_by_id(snapshot_id)
             if snapshot is not None and snapshot.summary is not None:
                 self.removed_deletes += int(snapshot.summary.get(totals.REMOVED_DELETE_FILES) or 0)
-
-
-def _rows_read(groups: Sequence[WrittenGroup]) -> int | None:
-    """How many rows were read of all of them, if that is known."""
-    rows = [written.new.rows for written in groups]
-    return None if None in rows else sum(count for count in rows if count is not None)
 
 
 class _Uncertain(Exception):

@@ -9,13 +9,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from icefloe import properties as props
-from icefloe.errors import InvalidInputError
+from icefloe import errors, metadata as md, properties as props
 from icefloe.maintenance.options import Option, Options
 from icefloe.maintenance.rewrite import curve_bytes as cb
 from icefloe.maintenance.rewrite.curve_keys import ByteKeys, Curve, CurveColumn, RankKeys
 from icefloe.maintenance.rewrite.strategies import CURVE_OPTIONS, CURVES
-from icefloe.metadata import TableMetadata
 from icefloe.partitioning import UNSORTED, SortOrder, transforms as tr
 from icefloe.schema import types
 
@@ -65,16 +63,16 @@ SAMPLE_ROWS = 100_000
 """How many rows ranks are told by."""
 
 
-def curve_order(curve: Curve, names: Sequence[str], metadata: TableMetadata, options: Options) -> CurveOrder:
+def curve_order(curve: Curve, names: Sequence[str], metadata: md.TableMetadata, options: Options) -> CurveOrder:
     """The order along a curve through these columns; those that are the same in a whole partition are left out."""
     if not names:
-        raise InvalidInputError(f"{curve} is given no columns; name some, such as {curve}(a, b)")
+        raise errors.InvalidInputError(f"{curve} is given no columns; name some, such as {curve}(a, b)")
     key = KEY.of(options)
     columns = tuple(
         column for name in names if (column := _column(curve, name, metadata, by_bytes=key == BYTES)) is not None
     )
     if not columns:
-        raise InvalidInputError(
+        raise errors.InvalidInputError(
             f"{curve}({', '.join(names)}) names identity partition columns alone, which are the same in all rows of a file"
         )
     if curve is Curve.HILBERT:
@@ -82,7 +80,7 @@ def curve_order(curve: Curve, names: Sequence[str], metadata: TableMetadata, opt
     return CurveOrder(curve, columns, key, TEXT_WIDTH.of(options), MOST_BYTES.of(options))
 
 
-def _column(curve: Curve, name: str, metadata: TableMetadata, *, by_bytes: bool) -> CurveColumn | None:
+def _column(curve: Curve, name: str, metadata: md.TableMetadata, *, by_bytes: bool) -> CurveColumn | None:
     schema = metadata.schema()
     field = schema.find_field(name.strip().strip("`"), case_sensitive=False)
     constant = {each.source_id for each in metadata.spec().fields if isinstance(each.transform, tr.IdentityTransform)}
@@ -92,21 +90,23 @@ def _column(curve: Curve, name: str, metadata: TableMetadata, *, by_bytes: bool)
     if by_bytes:
         cb.check_bytes(name, field.field_type)
     elif not isinstance(field.field_type, types.PrimitiveType) or isinstance(field.field_type, _WITHOUT_ORDER):
-        raise InvalidInputError(f"column {name!r} of type {field.field_type} has no order, so no curve goes through it")
+        raise errors.InvalidInputError(
+            f"column {name!r} of type {field.field_type} has no order, so no curve goes through it"
+        )
     along = (*reversed(schema.ancestors(field.field_id)), field)
     if not all(isinstance(each.field_type, types.StructType) for each in along[:-1]):
-        raise InvalidInputError(f"column {name!r} is inside of a list or map, so no curve goes through it")
+        raise errors.InvalidInputError(f"column {name!r} is inside of a list or map, so no curve goes through it")
     return CurveColumn(tuple(each.name for each in along), field.field_type)
 
 
 _WITHOUT_ORDER = types.UnknownType | types.GeometryType | types.GeographyType
 
 
-def _zorder(names: Sequence[str], metadata: TableMetadata, options: Options) -> CurveOrder:
+def _zorder(names: Sequence[str], metadata: md.TableMetadata, options: Options) -> CurveOrder:
     return curve_order(Curve.ZORDER, names, metadata, options)
 
 
-def _hilbert(names: Sequence[str], metadata: TableMetadata, options: Options) -> CurveOrder:
+def _hilbert(names: Sequence[str], metadata: md.TableMetadata, options: Options) -> CurveOrder:
     return curve_order(Curve.HILBERT, names, metadata, options)
 
 

@@ -10,10 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from icefloe import properties as props
-from icefloe.errors import InvalidPropertyError
+from icefloe import errors, planning, properties as props
 from icefloe.maintenance.options import Option, Options, optional
-from icefloe.planning import pack
 
 _whole = props.whole_number(0, props.MAX_LONG)
 _positive = props.whole_number(1, props.MAX_LONG)
@@ -61,7 +59,7 @@ class FileSizes:
         minimum = _given(MIN_FILE_SIZE.of(options), int(target * _MIN_SHARE))
         maximum = _given(MAX_FILE_SIZE.of(options), int(target * _MAX_SHARE))
         if not minimum < target < maximum:
-            raise InvalidPropertyError(
+            raise errors.InvalidPropertyError(
                 f"files of {target} bytes are the target ({TARGET_FILE_SIZE.key!r}), which must be more than"
                 f" {MIN_FILE_SIZE.key!r}, {minimum}, and less than {MAX_FILE_SIZE.key!r}, {maximum}"
             )
@@ -89,7 +87,7 @@ class FileSizes:
             size: the size of one of them in bytes.
             is_due: whether one is reason enough, whatever its size, such as by the rows that are deleted of it.
         """
-        packed = pack(files, size, self.group_bytes, most_items=self.group_files)
+        packed = planning.pack(files, size, self.group_bytes, most_items=self.group_files)
         if self.rewrite_all:
             return list(packed)
         return [group for group in packed if self._is_worth_it(group, size) or any(map(is_due, group))]

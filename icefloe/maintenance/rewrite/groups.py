@@ -11,6 +11,7 @@ from itertools import islice
 
 import pyarrow as pa
 
+from icefloe import manifests as mf, metadata as md, parallel, partitioning as pt, planning
 from icefloe.data import (
     FileForm,
     KeyMaker,
@@ -24,11 +25,6 @@ from icefloe.data import (
 )
 from icefloe.maintenance.rewrite.file_sizes import FileSizes
 from icefloe.maintenance.rewrite.strategies import Strategy
-from icefloe.manifests import DataFile
-from icefloe.metadata import TableMetadata
-from icefloe.parallel import in_order
-from icefloe.partitioning import PartitionSpec, SortField, SortOrder
-from icefloe.planning import FileScanTask, pack, split_task
 from icefloe.schema import Schema, reserved, schema_to_arrow
 from icefloe.storage import Storage
 from icefloe.versions import Feature, allows
@@ -43,12 +39,12 @@ _SAMPLED_ROWS = 1 << 17
 class GroupRewrite:
     """All that an engine needs to rewrite one group. `written` gets every file that is whole, for whoever must clean up."""
 
-    metadata: TableMetadata
+    metadata: md.TableMetadata
     storage: Storage
     snapshot_id: int
     """The snapshot that the tasks are of."""
-    tasks: tuple[FileScanTask, ...]
-    spec: PartitionSpec
+    tasks: tuple[planning.FileScanTask, ...]
+    spec: pt.PartitionSpec
     strategy: Strategy
     sizes: FileSizes
     expected_files: int
@@ -56,7 +52,7 @@ class GroupRewrite:
     """What no other group of any run has in the names of its files."""
     description: str = ""
     groups_at_once: int = 1
-    written: list[DataFile] = field(default_factory=list)
+    written: list[mf.DataFile] = field(default_factory=list)
 
     @property
     def has_lineage(self) -> bool:
@@ -92,7 +88,7 @@ class GroupRewrite:
         order = None if self.strategy.order is None else self.strategy.order.stored
         return FileForm(self.spec, order, is_arranged=True, target_bytes=self.sizes.write_maximum)
 
-    def labelled(self, files: Iterable[DataFile]) -> tuple[DataFile, ...]:
+    def labelled(self, files: Iterable[mf.DataFile]) -> tuple[mf.DataFile, ...]:
         """New files with the order that the table knows them to have; one that it does not know is none."""
         if self.strategy.order is None:
             return tuple(files)
@@ -105,9 +101,8 @@ class GroupRewrite:
 class RewrittenGroup:
     """The new files of a group, and how many rows were read of the old ones."""
 
-    files: tuple[DataFile, ...]
-    rows: int | None
-    """None if the engine did not count them."""
+    files: tuple[mf.DataFile, ...]
+    rows: int
 
 
 def rewrite_group(work: GroupRewrite) -> RewrittenGroup:
@@ -119,30 +114,30 @@ def rewrite_group(work: GroupRewrite) -> RewrittenGroup:
     at_once = min(len(parts), workers)
     own_workers = max(1, workers // max(1, at_once))
 
-    def write(part: tuple[int, list[FileScanTask]]) -> RewrittenGroup:
+    def write(part: tuple[int, list[planning.FileScanTask]]) -> RewrittenGroup:
         number, tasks = part
         batches = read_in_order(tasks, lambda task: read_task(task, work.columns, context), own_workers, _READ_AHEAD)
         with closing(batches), closing(batches if keys is None else sorted_batches(batches, keys)) as arranged:
             return _write(arranged, work, f"{work.unique}-{number:05d}", own_workers)
 
-    with closing(in_order(write, parts, at_once, "icefloe-rewrite")) as done:
+    with closing(parallel.in_order(write, parts, at_once, "icefloe-rewrite")) as done:
         written = list(done)
     return RewrittenGroup(
-        work.labelled(file for part in written for file in part.files), sum(part.rows or 0 for part in written)
+        work.labelled(file for part in written for file in part.files), sum(part.rows for part in written)
     )
 
 
-def _parts(work: GroupRewrite) -> Iterable[list[FileScanTask]]:
+def _parts(work: GroupRewrite) -> Iterable[list[planning.FileScanTask]]:
     """The tasks in runs of about one new file each; all together if their rows are sorted over the whole group."""
     if work.strategy.is_sort:
         return [list(work.tasks)]
     size = work.sizes.split_size(work.size_in_bytes)
     splits = (split for task in work.tasks for split in _splits(task, size))
-    return pack(splits, lambda split: split.data_bytes, size)
+    return planning.pack(splits, lambda split: split.data_bytes, size)
 
 
-def _splits(task: FileScanTask, size: int) -> Iterator[FileScanTask]:
-    return split_task(task, size) if task.file.file_size_in_bytes > size else iter((task,))
+def _splits(task: planning.FileScanTask, size: int) -> Iterator[planning.FileScanTask]:
+    return planning.split_task(task, size) if task.file.file_size_in_bytes > size else iter((task,))
 
 
 # -- the order of rows
@@ -154,7 +149,9 @@ def _keys(work: GroupRewrite, context: ReadContext) -> KeyMaker | None:
     fields = work.spec.fields if work.moves_rows else ()
     makers: list[KeyMaker] = []
     if fields:
-        makers.append(OrderKeys(SortOrder(*(SortField(each.source_id, each.transform) for each in fields)), schema))
+        makers.append(
+            OrderKeys(pt.SortOrder(*(pt.SortField(each.source_id, each.transform) for each in fields)), schema)
+        )
     order = work.strategy.order
     if order is not None:
         makers.append(order.keys(_sample(work, context) if order.needs_sample else None))
@@ -181,7 +178,7 @@ def _sample(work: GroupRewrite, context: ReadContext) -> pa.Table:
 def _write(batches: Iterable[pa.RecordBatch], work: GroupRewrite, unique: str, workers: int) -> RewrittenGroup:
     """Write rows as they come; of a sorted group as many to each file, so that all files are of about one size."""
     most = max(1, -(-work.live_rows // work.expected_files)) if work.strategy.is_sort else None
-    files: list[DataFile] = []
+    files: list[mf.DataFile] = []
     total = 0
     for number, pieces in enumerate(_runs(batches, most)):
         with TableWriter(

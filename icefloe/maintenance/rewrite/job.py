@@ -3,15 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from icefloe import properties as props
-from icefloe.errors import InvalidPropertyError
+from icefloe import errors, metadata as md, partitioning as pt, properties as props
 from icefloe.maintenance.maintained_table import MaintainedTable
 from icefloe.maintenance.options import Options
 from icefloe.maintenance.rewrite.file_sizes import FileSizes
 from icefloe.maintenance.rewrite.options import OUTPUT_SPEC_ID
 from icefloe.maintenance.rewrite.strategies import Strategy, strategy_of
-from icefloe.metadata import TableMetadata
-from icefloe.partitioning import PartitionSpec
 from icefloe.versions import Feature, allows
 
 PROCEDURE = "rewrite_data_files"
@@ -74,21 +71,21 @@ class RewriteJob:
         """The sizes that files should have."""
         return sizes_of(self.table.metadata, self.options)
 
-    def output_spec(self, metadata: TableMetadata) -> PartitionSpec:
+    def output_spec(self, metadata: md.TableMetadata) -> pt.PartitionSpec:
         """The spec of new files."""
         return output_spec(metadata, self.options)
 
-    def arrangement(self, metadata: TableMetadata) -> Strategy:
+    def arrangement(self, metadata: md.TableMetadata) -> Strategy:
         """What is done with the rows."""
         return strategy_of(self.strategy, self.sort_order, metadata, self.options)
 
 
-def sizes_of(metadata: TableMetadata, options: Options) -> FileSizes:
+def sizes_of(metadata: md.TableMetadata, options: Options) -> FileSizes:
     """The sizes that files should have; by default those of the table."""
     return FileSizes.of(options, props.WRITE_TARGET_FILE_SIZE_BYTES.of(metadata.properties))
 
 
-def output_spec(metadata: TableMetadata, options: Options) -> PartitionSpec:
+def output_spec(metadata: md.TableMetadata, options: Options) -> pt.PartitionSpec:
     """The spec of new files: the one that is asked for, or the current one."""
     spec_id = OUTPUT_SPEC_ID.of(options)
     if spec_id is None:
@@ -96,13 +93,13 @@ def output_spec(metadata: TableMetadata, options: Options) -> PartitionSpec:
     spec = metadata.specs_by_id.get(spec_id)
     if spec is None:
         known = ", ".join(map(str, sorted(metadata.specs_by_id)))
-        raise InvalidPropertyError(
+        raise errors.InvalidPropertyError(
             f"option {OUTPUT_SPEC_ID.key!r} of {PROCEDURE} is {spec_id}; the table has the partition specs {known}"
         )
     return spec
 
 
-def lacks_row_ids(metadata: TableMetadata, snapshot_id: int | None) -> bool:
+def lacks_row_ids(metadata: md.TableMetadata, snapshot_id: int | None) -> bool:
     """Whether rows of the snapshot are of before an upgrade: they get their ids by the first commit after it, so that a
     rewrite of them must be one commit of one snapshot."""
     snapshot = None if snapshot_id is None else metadata.snapshot_by_id(snapshot_id)

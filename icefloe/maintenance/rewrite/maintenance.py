@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from typing import Literal, overload
 
 from icefloe.expressions import Expression
+from icefloe.maintenance.engines import engine_of
 from icefloe.maintenance.maintained_table import OfTable
 from icefloe.maintenance.options import OptionValue
-from icefloe.maintenance.rewrite.plan import RewritePlan, plan_rewrite
+from icefloe.maintenance.rewrite.plan import RewritePlan, RewriteRequest, plan_rewrite
 from icefloe.maintenance.rewrite.result import RewriteResult
+from icefloe.maintenance.rewrite.run import run_rewrite
 from icefloe.progress import Listener
 
 
@@ -62,6 +64,8 @@ class RewriteMaintenance(OfTable):
     ) -> RewriteResult | RewritePlan:
         """Rewrite data files that are too small, too large or full of deleted rows; no row changes, and none its id.
 
+        Groups that lose to another commit are planned anew on the newest state and tried again, three times in all.
+
         Args:
             strategy: `"binpack"`, which leaves rows in their order, or `"sort"`.
             sort_order: what to sort by, such as `"ts DESC NULLS LAST, bucket(16, id)"`; by default the table's order.
@@ -74,16 +78,9 @@ class RewriteMaintenance(OfTable):
             snapshot_properties: properties for the summaries of the new snapshots.
             **keywords: options as keywords, such as `min_input_files=2`.
         """
-        plan = plan_rewrite(
-            self._table,
-            strategy=strategy,
-            sort_order=sort_order,
-            where=where,
-            options=options,
-            keywords=keywords,
-            branch=branch,
-            snapshot_properties=snapshot_properties,
-        )
-        return plan if dry_run else plan.run(engine, progress)
+        texts = RewriteRequest.options_of(strategy, sort_order, options, keywords)
+        request = RewriteRequest(self._table, strategy, sort_order, where, texts, branch, snapshot_properties)
+        plan = plan_rewrite(request)
+        return plan if dry_run else run_rewrite(plan, engine_of(engine), progress, request.again)
 
     compact = rewrite_data_files

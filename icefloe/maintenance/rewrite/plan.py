@@ -1,19 +1,30 @@
 """What a rewrite of data files will do: a value that can be shown, saved and run, made of a snapshot's manifests alone.
 
-A plan is run as it is or fails; it is never made anew in silence.
+Files are taken in the order of (data sequence number, path), so that the plan of a snapshot is always the same, and grouped by
+their own (spec, partition). A plan is run as it is or fails; it is never made anew in silence.
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from icefloe.commit import target_of
-from icefloe.errors import IcefloeError, InvalidInputError, StateError
-from icefloe.expressions import Expression
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icefloe import (
+    commit as cm,
+    errors,
+    expressions as ex,
+    manifests as mf,
+    metadata as md,
+    partitioning as pt,
+    planning,
+)
 from icefloe.maintenance.engines import engine_of
 from icefloe.maintenance.maintained_table import MaintainedTable
 from icefloe.maintenance.options import Options, OptionValue, options_of
-from icefloe.maintenance.rewrite.candidates import Choice, FileGroup, file_groups
+from icefloe.maintenance.rewrite.choice import Choice, choice_of
 from icefloe.maintenance.rewrite.file_sizes import FileSizes
 from icefloe.maintenance.rewrite.job import PROCEDURE, RewriteGroup, RewriteJob, output_spec, sizes_of
 from icefloe.maintenance.rewrite.options import (
@@ -25,11 +36,156 @@ from icefloe.maintenance.rewrite.options import (
 from icefloe.maintenance.rewrite.result import RewriteResult
 from icefloe.maintenance.rewrite.run import run_rewrite
 from icefloe.maintenance.rewrite.strategies import strategy_of, strategy_options
-from icefloe.metadata import MAIN_BRANCH, TableMetadata
-from icefloe.partitioning import partition_path
-from icefloe.planning import TableScan
-from icefloe.schema import JSON
+from icefloe.schema import JSON, Value
 from icefloe.verification import Listener
+
+_COLUMNS = pa.schema(
+    {"path": pa.string(), "number": pa.int64(), "size": pa.int64(), "rows": pa.int64(), "partition": pa.int64()}
+    | {"due": pa.bool_()}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FileGroup:
+    """Files of one partition that are rewritten together."""
+
+    spec_id: int
+    partition: tuple[Value, ...]
+    files: tuple[str, ...]
+    sizes: tuple[int, ...]
+    rows: tuple[int, ...]
+
+    @property
+    def size_in_bytes(self) -> int:
+        """The bytes of all of them."""
+        return sum(self.sizes)
+
+    def first(self, count: int) -> "FileGroup":
+        """The same with so many of its files at most."""
+        return replace(self, files=self.files[:count], sizes=self.sizes[:count], rows=self.rows[:count])
+
+
+@dataclass(slots=True, eq=False)
+class _Partitions:
+    """The partitions of files so far, numbered."""
+
+    numbers: dict[object, int] = field(default_factory=dict)
+    values: list[tuple[int, tuple[Value, ...]]] = field(default_factory=list)
+
+    def of(self, batch: planning.ScanBatch) -> planning.Numbers:
+        """The number of each file's partition."""
+        numbers = []
+        for key, values in zip(batch.groups.keys(), batch.groups.tuples, strict=True):
+            if key not in self.numbers:
+                self.numbers[key] = len(self.values)
+                self.values.append((batch.files.spec_id, values))
+            numbers.append(self.numbers[key])
+        return np.array(numbers, np.int64)[batch.groups.of]
+
+
+def file_groups(scan: planning.TableScan, where: str | ex.Expression | None, choice: Choice) -> list[FileGroup]:
+    """The groups that are worth a rewrite; `where` takes files that may hold a matching row, and takes them whole.
+
+    The filter chooses files only: by it a plan would leave out deletes of the other rows of a file.
+    """
+    chosen = (
+        None if isinstance(planning.parsed_filter(where), ex.AlwaysTrue) else _paths(replace(scan, row_filter=where))
+    )
+    partitions = _Partitions()
+    parts = [_candidates(batch, scan, choice, chosen, partitions) for batch in _batches(scan)]
+    files = pa.concat_tables([_COLUMNS.empty_table(), *parts])
+    files = files.sort_by([("number", "ascending"), ("path", "ascending")])
+    return list(_grouped(files, partitions, choice.sizes))
+
+
+def _batches(scan: planning.TableScan) -> Iterator[planning.ScanBatch]:
+    plan = scan.plan()
+    if plan is not None:
+        with plan:
+            yield from plan
+
+
+def _paths(scan: planning.TableScan) -> pa.Array:
+    parts = [batch.files.column("file_path") for batch in _batches(scan)]
+    return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
+
+
+def _candidates(
+    batch: planning.ScanBatch,
+    scan: planning.TableScan,
+    choice: Choice,
+    chosen: pa.Array | None,
+    partitions: _Partitions,
+) -> pa.Table:
+    files = batch.files
+    sizes = files.column("file_size_in_bytes").to_numpy(zero_copy_only=False).astype(np.int64)
+    due = _has_many_deletes(batch, scan, choice) | choice.is_due(batch)
+    taken = due | (choice.sizes.misfits(sizes) & ~choice.is_recent(files)) | choice.sizes.rewrite_all
+    taken &= ~choice.is_young(batch)
+    if chosen is not None:
+        taken &= np.asarray(pc.is_in(files.column("file_path"), value_set=chosen))
+    columns = [
+        files.column("file_path").cast(pa.string()),
+        pc.fill_null(files.column("sequence_number"), 0),
+        pa.array(sizes),
+        files.column("record_count"),
+        pa.array(partitions.of(batch)),
+        pa.array(due),
+    ]
+    return pa.table(columns, schema=_COLUMNS).filter(pa.array(taken))
+
+
+def _has_many_deletes(batch: planning.ScanBatch, scan: planning.TableScan, choice: Choice) -> ex.Mask:
+    """Which files have too many deletes, or too many rows that are known to be deleted."""
+    rows = batch.files.column("record_count").to_numpy(zero_copy_only=False)
+    if batch.deletes is None:
+        return np.zeros(len(batch), np.bool_)
+    if (of_vectors := batch.rows_of_vectors) is not None:
+        count, deleted = (of_vectors >= 0).astype(np.int64), np.maximum(of_vectors, 0)
+    else:
+        single = planning.single_file_deletes(scan) if any(map(_names_none, _all_of(batch.deletes))) else frozenset()
+        count = np.array([len(deletes) for deletes in batch.deletes], np.int64)
+        deleted = np.array([_known_deleted(deletes, single) for deletes in batch.deletes], np.int64)
+    deleted = np.minimum(deleted, rows)
+    ratio = np.divide(deleted, rows, out=np.zeros(len(rows)), where=rows > 0)
+    has_many = (count >= choice.most_deletes) | (ratio >= choice.most_deleted)
+    return np.asarray((count > 0) & has_many)
+
+
+def _all_of(deletes: Sequence[tuple[mf.DataFile, ...]]) -> Iterator[mf.DataFile]:
+    return (file for files in deletes for file in files)
+
+
+def _names_none(file: mf.DataFile) -> bool:
+    return file.content is mf.FileContent.POSITION_DELETES and file.referenced_data_file is None
+
+
+def _known_deleted(deletes: Sequence[mf.DataFile], single: frozenset[str]) -> int:
+    """How many rows are deleted by what is about this file alone."""
+    positions = (file for file in deletes if file.content is mf.FileContent.POSITION_DELETES)
+    return sum(
+        file.record_count for file in positions if file.referenced_data_file is not None or file.file_path in single
+    )
+
+
+def _grouped(files: pa.Table, partitions: _Partitions, sizes: FileSizes) -> Iterator[FileGroup]:
+    """The groups, in the order of their first files."""
+    of, due = files.column("partition").to_numpy(), files.column("due").to_numpy()
+    size, rows = files.column("size").to_numpy(), files.column("rows").to_numpy()
+    by_partition: dict[int, list[int]] = {}
+    for row, number in enumerate(of.tolist()):
+        by_partition.setdefault(number, []).append(row)
+    groups = [
+        group
+        for members in by_partition.values()
+        for group in sizes.groups(members, lambda row: int(size[row]), lambda row: bool(due[row]))
+    ]
+    paths = files.column("path")
+    for group in sorted(groups):
+        spec_id, values = partitions.values[of[group[0]]]
+        names = tuple(paths.take(pa.array(group)).to_pylist())
+        yield FileGroup(spec_id, values, names, tuple(size[group].tolist()), tuple(rows[group].tolist()))
+
 
 _FORMAT = 1
 
@@ -39,7 +195,7 @@ class RewritePlan(RewriteJob):
     """A rewrite that is planned: it can be shown, saved, and run."""
 
     def run(self, engine: object | None = None, progress: Listener | None = None) -> RewriteResult:
-        """Do it: rewrite the groups, and commit them."""
+        """Do it: rewrite the groups, and commit them. What loses to another commit is not planned anew."""
         return run_rewrite(self, engine_of(engine), progress)
 
     def to_json(self) -> str:
@@ -54,13 +210,13 @@ class RewritePlan(RewriteJob):
         try:
             saved = json.loads(text)
             if (saved["procedure"], saved["format"]) != (PROCEDURE, _FORMAT):
-                raise InvalidInputError(f"the text is a plan of {saved['procedure']!r}, not of {PROCEDURE!r}")
+                raise errors.InvalidInputError(f"the text is a plan of {saved['procedure']!r}, not of {PROCEDURE!r}")
             groups = tuple(_group_of(group) for group in saved["groups"])
             plan = RewritePlan(table, groups=groups, **{name: saved[name] for name in _SAVED})
         except (KeyError, TypeError, json.JSONDecodeError) as problem:
-            raise InvalidInputError(f"the text is no saved plan of {PROCEDURE}: {problem!r}") from None
+            raise errors.InvalidInputError(f"the text is no saved plan of {PROCEDURE}: {problem!r}") from None
         if plan.table_uuid != str(table.metadata.table_uuid):
-            raise StateError(f"the plan is for table {plan.table_uuid}; this is {table.metadata.table_uuid}")
+            raise errors.StateError(f"the plan is for table {plan.table_uuid}; this is {table.metadata.table_uuid}")
         return plan
 
 
@@ -82,51 +238,76 @@ def _group_of(saved: Mapping[str, JSON]) -> RewriteGroup:
     return RewriteGroup(**values | {"files": tuple(saved["files"])})  # type: ignore[arg-type]  # as JSON has them
 
 
+@dataclass(frozen=True, slots=True)
+class RewriteRequest:
+    """What a caller asks for; options are texts that are known and checked."""
+
+    table: MaintainedTable
+    strategy: str | None = None
+    sort_order: str | None = None
+    where: str | ex.Expression | None = None
+    options: Options = field(default_factory=dict)
+    branch: str | None = None
+    snapshot_properties: Mapping[str, str] | None = None
+
+    @staticmethod
+    def options_of(
+        strategy: str | None,
+        sort_order: str | None,
+        options: Mapping[str, OptionValue] | None,
+        keywords: Mapping[str, OptionValue | None] | None,
+    ) -> Options:
+        """The options of a call as texts; an error if one is not of its strategy."""
+        return options_of(PROCEDURE, (*REWRITE_OPTIONS, *strategy_options(sort_order, strategy)), options, keywords)
+
+    def again(self, lost: Sequence[RewriteGroup], first_number: int) -> RewritePlan:
+        """The plan for the newest state of the partitions of groups that lost to another commit, as many files at most."""
+        partitions = {(group.spec_id, group.partition) for group in lost}
+        limited = replace(self, options={**self.options, MAX_FILES.key: str(sum(len(each.files) for each in lost))})
+        request = self if MAX_FILES.of(self.options) is None else limited
+        return plan_rewrite(request, partitions, first_number)
+
+
 def plan_rewrite(
-    table: MaintainedTable,
-    *,
-    strategy: str | None = None,
-    sort_order: str | None = None,
-    where: str | Expression | None = None,
-    options: Mapping[str, OptionValue] | None = None,
-    keywords: Mapping[str, OptionValue | None] | None = None,
-    branch: str | None = None,
-    snapshot_properties: Mapping[str, str] | None = None,
+    request: RewriteRequest, partitions: Collection[tuple[int, str]] | None = None, first_number: int = 1
 ) -> RewritePlan:
-    """The plan for the newest state of the table; bad input is refused before anything is read."""
+    """The plan for the newest state of the table, or of some of its partitions; bad input is refused before anything is read."""
+    table, texts = request.table, request.options
     metadata = table.refresh().metadata
-    known = (*REWRITE_OPTIONS, *strategy_options(sort_order, strategy))
-    texts = options_of(PROCEDURE, known, options, keywords)
-    arrangement = strategy_of(strategy, sort_order, metadata, texts)
-    name = _branch(metadata, branch)
-    target_of(metadata, name, snapshot_properties)
+    arrangement = strategy_of(request.strategy, request.sort_order, metadata, texts)
+    name = _branch(metadata, request.branch)
+    cm.target_of(metadata, name, request.snapshot_properties)
     sizes = sizes_of(metadata, texts)
-    spec = output_spec(metadata, texts)
     ref = metadata.refs.get(name)
-    scan = TableScan(metadata, table.storage, ref=name if ref is not None else None)
-    chosen = file_groups(scan, where, Choice.of(texts, sizes, spec.spec_id))
+    scan = planning.TableScan(metadata, table.storage, ref=name if ref is not None else None)
+    choice = choice_of(scan, sizes, output_spec(metadata, texts).spec_id, arrangement, texts)
+    chosen = [
+        group
+        for group in file_groups(scan, request.where, choice)
+        if partitions is None or (group.spec_id, _shown(group, metadata)) in partitions
+    ]
     factor = COMPRESSION_FACTOR.of(texts) if arrangement.is_sort else 1.0
     return RewritePlan(
         table,
         str(metadata.table_uuid),
         name,
         None if ref is None else ref.snapshot_id,
-        strategy,
-        sort_order,
-        None if where is None else str(where),
+        request.strategy,
+        request.sort_order,
+        None if request.where is None else str(request.where),
         texts,
-        tuple(_numbered(_cut(_ordered(chosen, texts), texts), metadata, sizes, factor)),
-        dict(snapshot_properties or {}),
+        tuple(_numbered(_cut(_ordered(chosen, texts), texts), metadata, sizes, factor, first_number)),
+        dict(request.snapshot_properties or {}),
     )
 
 
-def _branch(metadata: TableMetadata, branch: str | None) -> str:
-    name = MAIN_BRANCH if branch is None else branch
+def _branch(metadata: md.TableMetadata, branch: str | None) -> str:
+    name = md.MAIN_BRANCH if branch is None else branch
     ref = metadata.refs.get(name)
-    if ref is None and name != MAIN_BRANCH:
-        raise StateError(f"the table has no branch {name!r}; a rewrite needs one that exists")
+    if ref is None and name != md.MAIN_BRANCH:
+        raise errors.StateError(f"the table has no branch {name!r}; a rewrite needs one that exists")
     if ref is not None and ref.is_tag:
-        raise StateError(f"{name!r} is a tag; a rewrite needs a branch")
+        raise errors.StateError(f"{name!r} is a tag; a rewrite needs a branch")
     return name
 
 
@@ -156,7 +337,9 @@ def _cut(groups: list[FileGroup], options: Options) -> list[FileGroup]:
     return kept
 
 
-def _numbered(groups: list[FileGroup], metadata: TableMetadata, sizes: FileSizes, factor: float) -> list[RewriteGroup]:
+def _numbered(
+    groups: list[FileGroup], metadata: md.TableMetadata, sizes: FileSizes, factor: float, first: int
+) -> list[RewriteGroup]:
     return [
         RewriteGroup(
             number,
@@ -167,13 +350,13 @@ def _numbered(groups: list[FileGroup], metadata: TableMetadata, sizes: FileSizes
             sum(group.rows),
             sizes.expected_files(int(group.size_in_bytes * factor)),
         )
-        for number, group in enumerate(groups, 1)
+        for number, group in enumerate(groups, first)
     ]
 
 
-def _shown(group: FileGroup, metadata: TableMetadata) -> str:
+def _shown(group: FileGroup, metadata: md.TableMetadata) -> str:
     try:
-        return partition_path(metadata.spec(group.spec_id), group.partition, metadata.schema())
-    except IcefloeError:
+        return pt.partition_path(metadata.spec(group.spec_id), group.partition, metadata.schema())
+    except errors.IcefloeError:
         # Its column may be gone.
         return ", ".join(map(str, group.partition))

@@ -15,8 +15,8 @@ class GroupOutcome(StrEnum):
     """Another writer changed its files, or the catalog refused; its new files are deleted."""
     UNKNOWN = "unknown"
     """Nobody knows whether its commit happened; its new files are kept."""
-    NOT_DONE = "not done"
-    """Something else failed before."""
+    NOT_NEEDED = "not needed"
+    """Another commit changed its files, and nothing is left to rewrite in its partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,8 @@ class RewriteResult:
         """The counts of some groups."""
         ordered = tuple(sorted(groups, key=lambda group: group.number))
         done = [group for group in ordered if group.outcome is GroupOutcome.COMMITTED]
-        failed = [group for group in ordered if group.outcome is not GroupOutcome.COMMITTED]
+        settled = (GroupOutcome.COMMITTED, GroupOutcome.NOT_NEEDED)
+        failed = [group for group in ordered if group.outcome not in settled]
         return RewriteResult(
             sum(group.rewritten_files for group in done),
             sum(group.added_files for group in done),

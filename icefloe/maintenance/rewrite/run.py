@@ -1,15 +1,17 @@
 """The run of a rewrite: groups go to an engine, several at once, and their new files into commits; what failed is told.
 
-Without partial progress it is all or nothing: one commit at the end, and none if a group fails.
+Without partial progress it is all or nothing: one commit at the end, and none if a group fails. Groups that lost to another
+commit are planned anew on its state and tried again, if the caller knows how to plan them.
 """
 
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
-from icefloe.errors import IncompleteRewriteError, StateError
+from icefloe import errors, metadata as md, planning
 from icefloe.maintenance.deletes.dangling import remove_dangling_deletes
 from icefloe.maintenance.engines import MaintenanceEngine
 from icefloe.maintenance.files.ownership import delete_quietly
@@ -25,18 +27,102 @@ from icefloe.maintenance.rewrite.options import (
 )
 from icefloe.maintenance.rewrite.result import GroupOutcome, GroupResult, RewriteResult
 from icefloe.maintenance.rewrite.traces import RUN, Trace, sweep_killed_runs, traced
-from icefloe.metadata import TableMetadata
-from icefloe.planning import FileScanTask, TableScan
 from icefloe.verification import Listener, Stage, listener_or_bar
 
+_TRIES = 3
+"""How often a group is tried at most."""
 
-def run_rewrite(plan: RewriteJob, engine: MaintenanceEngine, progress: Listener | None = None) -> RewriteResult:
+Again: TypeAlias = Callable[[Sequence[RewriteGroup], int], RewriteJob]
+"""Plans anew what groups were about, on the newest state of the table; the numbers of the new ones begin at one that is given."""
+
+
+def run_rewrite(
+    plan: RewriteJob, engine: MaintenanceEngine, progress: Listener | None = None, again: Again | None = None
+) -> RewriteResult:
     """Rewrite the groups of a plan and commit them; what killed runs have left is deleted first."""
     sweep_killed_runs(plan.table)
     if not plan.groups:
         return RewriteResult()
     with traced(plan.table, str(uuid.uuid4())) as trace:
-        return _Run(plan, engine, progress, trace).result()
+        return _Tries(plan, engine, listener_or_bar(progress), trace, again).result()
+
+
+@dataclass(slots=True)
+class _Tries:
+    """One run: the planned groups, and again those that lost to other commits."""
+
+    plan: RewriteJob
+    engine: MaintenanceEngine
+    progress: Listener
+    trace: Trace
+    again: Again | None
+    results: list[GroupResult] = field(default_factory=list)
+    snapshot_ids: list[int] = field(default_factory=list)
+    removed_deletes: int = 0
+    failed: int = 0
+
+    def result(self) -> RewriteResult:
+        """Do it all."""
+        started = time.monotonic()
+        plan, tries = self.plan, _TRIES if self.again else 1
+        while plan.groups:
+            tries -= 1
+            lost = self._try(plan, is_last=tries == 0)
+            if not lost or self.again is None:
+                break
+            plan = self._anew(lost, self.again, max(group.number for group in plan.groups) + 1)
+        if REMOVE_DANGLING.of(self.plan.options):
+            self._remove_dangling()
+        seconds = time.monotonic() - started
+        return self._checked(
+            RewriteResult.of(self.results, self.removed_deletes, tuple(self.snapshot_ids), self.trace.run, seconds)
+        )
+
+    def _try(self, plan: RewriteJob, *, is_last: bool) -> Sequence[RewriteGroup]:
+        """Try all groups of a plan; those that lost to another commit and may be tried again."""
+        run = _Run(plan, self.engine, self.progress, self.trace)
+        try:
+            commits = run.commits_of_all()
+        except errors.ValidationError:
+            # All or nothing: other groups were well, but are not committed either.
+            if is_last:
+                raise
+            return plan.groups
+        lost = [] if is_last else commits.lost
+        numbers = {group.number for group in lost}
+        self.results += [result for result in commits.results if result.number not in numbers]
+        self.snapshot_ids += commits.snapshot_ids
+        self.removed_deletes += commits.removed_deletes
+        self.failed += commits.failed - (0 if is_last else commits.lost_commits)
+        return lost
+
+    def _anew(self, lost: Sequence[RewriteGroup], again: Again, first_number: int) -> RewriteJob:
+        plan = again(lost, first_number)
+        left = {(group.spec_id, group.partition) for group in plan.groups}
+        self.results += [
+            GroupResult(group.number, group.partition, GroupOutcome.NOT_NEEDED, len(group.files), group.size_in_bytes)
+            for group in lost
+            if (group.spec_id, group.partition) not in left
+        ]
+        return plan
+
+    def _remove_dangling(self) -> None:
+        """One more commit, without the deletes that had rows in the replaced files alone."""
+        properties = {**self.plan.snapshot_properties, RUN: self.trace.run}
+        removed = remove_dangling_deletes(self.plan.table, self.plan.branch, snapshot_properties=properties)
+        self.removed_deletes += removed.removed_delete_files_count
+
+    def _checked(self, result: RewriteResult) -> RewriteResult:
+        """The result, unless more commits failed than the caller allows."""
+        limit = MAX_FAILED_COMMITS.of(self.plan.options)
+        most = MAX_COMMITS.of(self.plan.options) if limit is None else limit
+        if self.failed > most:
+            raise errors.IncompleteRewriteError(
+                f"{self.failed} commits of the rewrite failed, more than"
+                f" {MAX_FAILED_COMMITS.key!r} allows, {most}; what was committed stays\n{result}",
+                result,
+            )
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +135,20 @@ class _Failed:
 
 
 class _Run:
-    def __init__(self, plan: RewriteJob, engine: MaintenanceEngine, progress: Listener | None, trace: Trace) -> None:
+    def __init__(self, plan: RewriteJob, engine: MaintenanceEngine, progress: Listener, trace: Trace) -> None:
         self._plan = plan
         self._engine = engine
         self._metadata = plan.table.metadata
         self._run = trace.run
-        self._started = time.monotonic()
         self._is_partial = PARTIAL_PROGRESS.of(plan.options)
         self._at_once = min(CONCURRENT_GROUPS.of(plan.options), len(plan.groups))
-        self._stage = Stage("rewrite", len(plan.groups), listener_or_bar(progress))
+        self._stage = Stage("rewrite", len(plan.groups), progress)
         self._commits = Commits(plan.table, plan, self._metadata, trace)
         self._strategy = plan.arrangement(self._metadata)
         self._tasks = tasks_of(plan, self._metadata)
 
-    def result(self) -> RewriteResult:
-        """Do it all."""
+    def commits_of_all(self) -> Commits:
+        """Write and commit all groups."""
         waiting: list[WrittenGroup] = []
         pool = ThreadPoolExecutor(self._at_once, thread_name_prefix="icefloe-groups")
         futures = [pool.submit(self._write, group) for group in self._plan.groups]
@@ -77,9 +162,7 @@ class _Run:
             raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-        if REMOVE_DANGLING.of(self._plan.options):
-            self._remove_dangling()
-        return self._checked(self._made())
+        return self._commits
 
     def _take(self, done: WrittenGroup | _Failed, waiting: list[WrittenGroup]) -> None:
         """One group is written, or not; commit those that are enough for a commit."""
@@ -116,7 +199,7 @@ class _Run:
             return _Failed(group, error, time.monotonic() - started)
         return WrittenGroup(group, new, tuple(task.file for task in tasks), time.monotonic() - started)
 
-    def _work(self, group: RewriteGroup, tasks: tuple[FileScanTask, ...]) -> GroupRewrite:
+    def _work(self, group: RewriteGroup, tasks: tuple[planning.FileScanTask, ...]) -> GroupRewrite:
         total = len(self._plan.groups)
         name = ".".join(self._plan.table.name())
         how = "sort" if self._strategy.is_sort else "binpack"
@@ -135,37 +218,13 @@ class _Run:
         )
 
     def _give_up(self, futures: Sequence[Future[WrittenGroup | _Failed]], pool: ThreadPoolExecutor) -> None:
-        """Stop, and delete what was written and is in no commit that may have happened."""
+        """Stop, and delete what was written and that no commit was tried for."""
         pool.shutdown(wait=True, cancel_futures=True)
-        settled = {result.number for result in self._commits.results}
         left = [future.result() for future in futures if future.done() and not future.cancelled()]
-        unsent = [done for done in left if isinstance(done, WrittenGroup) and done.group.number not in settled]
+        unsent = [
+            done for done in left if isinstance(done, WrittenGroup) and done.group.number not in self._commits.sent
+        ]
         self._commits.discard(unsent, "of a rewrite that was given up")
-
-    def _remove_dangling(self) -> None:
-        """One more commit, without the deletes that had rows in the replaced files alone."""
-        properties = {**self._plan.snapshot_properties, RUN: self._run}
-        removed = remove_dangling_deletes(self._plan.table, self._plan.branch, snapshot_properties=properties)
-        self._commits.removed_deletes += removed.removed_delete_files_count
-
-    def _made(self) -> RewriteResult:
-        commits = self._commits
-        seconds = time.monotonic() - self._started
-        return RewriteResult.of(
-            commits.results, commits.removed_deletes, tuple(commits.snapshot_ids), self._run, seconds
-        )
-
-    def _checked(self, result: RewriteResult) -> RewriteResult:
-        """The result, unless more commits failed than the caller allows."""
-        limit = MAX_FAILED_COMMITS.of(self._plan.options)
-        most = MAX_COMMITS.of(self._plan.options) if limit is None else limit
-        if self._commits.failed > most:
-            raise IncompleteRewriteError(
-                f"{self._commits.failed} commits of the rewrite failed, more than"
-                f" {MAX_FAILED_COMMITS.key!r} allows, {most}; what was committed stays\n{result}",
-                result,
-            )
-        return result
 
 
 def _failed(group: RewriteGroup, outcome: GroupOutcome, error: Exception, seconds: float) -> GroupResult:
@@ -173,21 +232,23 @@ def _failed(group: RewriteGroup, outcome: GroupOutcome, error: Exception, second
     return GroupResult(group.number, group.partition, outcome, files, size, reason=str(error), seconds=seconds)
 
 
-def tasks_of(plan: RewriteJob, metadata: TableMetadata) -> dict[str, FileScanTask]:
+def tasks_of(plan: RewriteJob, metadata: md.TableMetadata) -> dict[str, planning.FileScanTask]:
     """The planned files by path, each with all deletes that apply to it; an error if one is not in the planned snapshot."""
     if plan.snapshot_id is None or metadata.snapshot_by_id(plan.snapshot_id) is None:
-        raise StateError(f"snapshot {plan.snapshot_id} of the plan is not in the table any more; plan the rewrite anew")
+        raise errors.StateError(
+            f"snapshot {plan.snapshot_id} of the plan is not in the table any more; plan the rewrite anew"
+        )
     wanted = {path for group in plan.groups for path in group.files}
-    scan = TableScan(metadata, plan.table.storage, snapshot_id=plan.snapshot_id)
+    scan = planning.TableScan(metadata, plan.table.storage, snapshot_id=plan.snapshot_id)
     tasks = {path: task for path, task in _all_tasks(scan) if path in wanted}
     if missing := wanted - tasks.keys():
-        raise StateError(
+        raise errors.StateError(
             f"{len(missing)} files of the plan are not in snapshot {plan.snapshot_id}, such as {min(missing)}; plan anew"
         )
     return tasks
 
 
-def _all_tasks(scan: TableScan) -> Iterator[tuple[str, FileScanTask]]:
+def _all_tasks(scan: planning.TableScan) -> Iterator[tuple[str, planning.FileScanTask]]:
     plan = scan.plan()
     if plan is None:
         return

@@ -9,12 +9,10 @@ from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
+from icefloe import errors, metadata as md, partitioning as pt
 from icefloe.data import KeyMaker, OrderKeys
-from icefloe.errors import InvalidInputError, InvalidSortOrderError
 from icefloe.maintenance.options import Option, Options
 from icefloe.maintenance.rewrite.options import SORT_OPTIONS
-from icefloe.metadata import TableMetadata
-from icefloe.partitioning import UNSORTED, SortOrder, parse_sort_order
 from icefloe.schema import Schema
 
 BINPACK = "binpack"
@@ -29,7 +27,7 @@ class RowOrder(Protocol):
         """What the user wrote."""
 
     @property
-    def stored(self) -> SortOrder:
+    def stored(self) -> pt.SortOrder:
         """The order of the table that files have by it; unsorted if it is none of those."""
 
     @property
@@ -45,8 +43,8 @@ class ColumnOrder:
     """An order by columns and transforms."""
 
     text: str
-    order: SortOrder
-    stored: SortOrder
+    order: pt.SortOrder
+    stored: pt.SortOrder
     schema: Schema
     needs_sample: bool = False
 
@@ -55,13 +53,13 @@ class ColumnOrder:
         return OrderKeys(self.order, self.schema)
 
     @staticmethod
-    def of(text: str, order: SortOrder, metadata: TableMetadata) -> "ColumnOrder":
+    def of(text: str, order: pt.SortOrder, metadata: md.TableMetadata) -> "ColumnOrder":
         """The order, by the id that the table knows it under, if it does."""
         known = (each for each in metadata.sort_orders if each.same_order(order))
-        return ColumnOrder(text, order, next(known, UNSORTED), metadata.schema())
+        return ColumnOrder(text, order, next(known, pt.UNSORTED), metadata.schema())
 
 
-CurveMaker: TypeAlias = Callable[[Sequence[str], TableMetadata, Options], RowOrder]
+CurveMaker: TypeAlias = Callable[[Sequence[str], md.TableMetadata, Options], RowOrder]
 """Makes an order of the arguments of all calls of a curve in an order's text."""
 CURVES: dict[str, CurveMaker] = {}
 """The curves by the name that a sort order calls them by, such as `zorder`."""
@@ -90,15 +88,15 @@ def strategy_options(sort_order: str | None, strategy: str | None) -> tuple[Opti
 
 
 def strategy_of(
-    strategy: str | None, sort_order: str | None, metadata: TableMetadata, options: Mapping[str, str]
+    strategy: str | None, sort_order: str | None, metadata: md.TableMetadata, options: Mapping[str, str]
 ) -> Strategy:
     """What the caller means; a sort order alone means `sort`, and `sort` alone the table's own order."""
     name = (strategy or (BINPACK if sort_order is None else SORT)).lower()
     if name not in (BINPACK, SORT):
-        raise InvalidInputError(f"strategy is {strategy!r}; it must be {BINPACK} or {SORT}")
+        raise errors.InvalidInputError(f"strategy is {strategy!r}; it must be {BINPACK} or {SORT}")
     if name == BINPACK:
         if sort_order is not None:
-            raise InvalidInputError(
+            raise errors.InvalidInputError(
                 f"a sort order, {sort_order!r}, is given to {BINPACK}, which sorts nothing; use {SORT}"
             )
         return Strategy()
@@ -106,18 +104,20 @@ def strategy_of(
         return Strategy(SORT, _order_of(sort_order, metadata, options))
     order = metadata.sort_order()
     if order.is_unsorted:
-        raise InvalidInputError("the table has no sort order; give one, such as sort_order='ts DESC, id'")
+        raise errors.InvalidInputError("the table has no sort order; give one, such as sort_order='ts DESC, id'")
     return Strategy(SORT, ColumnOrder.of("", order, metadata))
 
 
-def _order_of(text: str, metadata: TableMetadata, options: Options) -> RowOrder:
+def _order_of(text: str, metadata: md.TableMetadata, options: Options) -> RowOrder:
     terms = split_terms(text)
     curves = [(name, arguments) for term in terms if (call := _curve_call(term)) for name, arguments in (call,)]
     if not curves:
-        return ColumnOrder.of(text, parse_sort_order(terms, metadata.schema(), case_sensitive=False), metadata)
+        return ColumnOrder.of(text, pt.parse_sort_order(terms, metadata.schema(), case_sensitive=False), metadata)
     names = {name for name, _ in curves}
     if len(curves) < len(terms) or len(names) > 1:
-        raise InvalidInputError(f"sort order {text!r} mixes {', '.join(sorted(names))} with something else; use one")
+        raise errors.InvalidInputError(
+            f"sort order {text!r} mixes {', '.join(sorted(names))} with something else; use one"
+        )
     columns = [column for _, arguments in curves for column in split_terms(arguments)]
     return CURVES[names.pop()](columns, metadata, options)
 
@@ -144,5 +144,7 @@ def split_terms(text: str) -> list[str]:
         else:
             terms[-1] += letter
     if depth or is_quoted or not all(term.strip() for term in terms):
-        raise InvalidSortOrderError(f"{text!r} is no list of columns and transforms such as 'ts DESC, bucket(16, id)'")
+        raise errors.InvalidSortOrderError(
+            f"{text!r} is no list of columns and transforms such as 'ts DESC, bucket(16, id)'"
+        )
     return [term.strip() for term in terms]

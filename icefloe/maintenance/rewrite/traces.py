@@ -11,14 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from icefloe import properties as props
-from icefloe.commit import metadata_folder, now_ms
+from icefloe import commit as cm, errors, metadata as md, properties as props
 from icefloe.data import data_folder
-from icefloe.errors import IcefloeError, StateError
 from icefloe.maintenance.files.ownership import LOG, delete_quietly
 from icefloe.maintenance.files.reachable import live_content, manifests_of
 from icefloe.maintenance.maintained_table import MaintainedTable
-from icefloe.metadata import TableMetadata
 from icefloe.storage import Storage, identity
 
 RUN = "icefloe.maintenance-run"
@@ -43,13 +40,13 @@ class Trace:
 
     def write(self) -> None:
         """Say that the run is alive."""
-        document = {"run": self.run, "data-folder": self.data_folder, "written-ms": now_ms()}
+        document = {"run": self.run, "data-folder": self.data_folder, "written-ms": cm.now_ms()}
         self.storage.write(self.location, json.dumps(document).encode())
 
     def check(self) -> None:
         """Fail if another run has taken this one for dead: it may have deleted its files."""
         if not self.storage.exists(self.location):
-            raise StateError(
+            raise errors.StateError(
                 f"{self.location} is gone, so another run may have deleted the new files; nothing is committed"
             )
 
@@ -65,7 +62,7 @@ class Trace:
     def renew(self) -> None:
         """Say so again and again, until the run is over."""
         while not self._over.wait(_RENEWED_AFTER_SECONDS):
-            with suppress(IcefloeError):
+            with suppress(errors.IcefloeError):
                 self.check()
                 self.write()
 
@@ -75,7 +72,7 @@ def traced(table: MaintainedTable, run: str) -> Iterator[Trace]:
     """Leave a trace of a run while it lasts; one that is killed cannot remove it."""
     metadata = table.metadata
     location = f"{_folder(metadata)}/{run}{_ENDING}"
-    trace = Trace(table.storage, location, run, data_folder(metadata), now_ms())
+    trace = Trace(table.storage, location, run, data_folder(metadata), cm.now_ms())
     trace.write()
     renewing = threading.Thread(target=trace.renew, name="icefloe-rewrite-trace", daemon=True)
     renewing.start()
@@ -99,9 +96,9 @@ def sweep_killed_runs(table: MaintainedTable) -> tuple[str, ...]:
     swept: list[str] = []
     try:
         for trace in _traces(table.metadata, table.storage):
-            if now_ms() - trace.written_ms > _LOST_AFTER_MS:
+            if cm.now_ms() - trace.written_ms > _LOST_AFTER_MS:
                 swept += _sweep(table, trace)
-    except IcefloeError as error:
+    except errors.IcefloeError as error:
         LOG.warning("files of a rewrite that was killed are left to the removal of orphans: %s", error)
     return tuple(swept)
 
@@ -120,13 +117,13 @@ def _sweep(table: MaintainedTable, trace: Trace) -> list[str]:
     return list(left.values())
 
 
-def _needed(metadata: TableMetadata, storage: Storage) -> Iterator[str]:
+def _needed(metadata: md.TableMetadata, storage: Storage) -> Iterator[str]:
     manifests = manifests_of(metadata, metadata.snapshots, storage)
     for paths, _ in live_content(metadata, manifests.values(), storage):
         yield from paths
 
 
-def _is_committed(path: str, run: str, metadata: TableMetadata) -> bool:
+def _is_committed(path: str, run: str, metadata: md.TableMetadata) -> bool:
     """Whether a summary says that the group of the file is part of a snapshot."""
     number = path.partition(f"{run}-")[2].split("-", 1)[0].split(".", 1)[0].split("/", 1)[0]
     summaries = (snapshot.summary for snapshot in metadata.snapshots if snapshot.summary is not None)
@@ -134,7 +131,7 @@ def _is_committed(path: str, run: str, metadata: TableMetadata) -> bool:
     return any(number.isdigit() and str(int(number)) in (text or "").split(",") for text in groups)
 
 
-def _traces(metadata: TableMetadata, storage: Storage) -> Iterator[Trace]:
+def _traces(metadata: md.TableMetadata, storage: Storage) -> Iterator[Trace]:
     for info in storage.list_prefix(_folder(metadata)):
         if not info.location.endswith(_ENDING):
             continue
@@ -147,5 +144,5 @@ def _traces(metadata: TableMetadata, storage: Storage) -> Iterator[Trace]:
         yield Trace(storage, info.location, *values)
 
 
-def _folder(metadata: TableMetadata) -> str:
-    return f"{metadata_folder(metadata)}/{_FOLDER}"
+def _folder(metadata: md.TableMetadata) -> str:
+    return f"{cm.metadata_folder(metadata)}/{_FOLDER}"

@@ -8,10 +8,8 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe import properties as props
-from icefloe.commit import Committed, WriteStatistics, check_statistics_allowed, metadata_folder
+from icefloe import commit as cm, errors, metadata as md, planning, properties as props
 from icefloe.data import ReadContext, read_task
-from icefloe.errors import InvalidInputError
 from icefloe.formats.metrics import leaves
 from icefloe.formats.puffin.compression import ZSTD
 from icefloe.formats.puffin.files import Blob, PuffinWriter
@@ -21,8 +19,6 @@ from icefloe.maintenance.engines import MaintenanceEngine, engine_of
 from icefloe.maintenance.files.ownership import Ownership, delete_own
 from icefloe.maintenance.files.reachable import statistics_in
 from icefloe.maintenance.maintained_table import MaintainedTable
-from icefloe.metadata import BlobMetadata, Snapshot, StatisticsFile, TableMetadata, relativize
-from icefloe.planning import CombinedScanTask, FileScanTask, TableScan, pack_tasks
 from icefloe.progress import Listener, Stage, listener_or_bar
 from icefloe.schema import NestedField, Schema, types
 from icefloe.storage import Storage, identity
@@ -55,10 +51,10 @@ def compute_table_stats(
     progress: Listener | None = None,
 ) -> ComputedTableStats:
     """Sketch columns of a snapshot in one pass, and commit the file of sketches."""
-    metadata, runner = table.metadata, engine_of(engine)
-    check_statistics_allowed(metadata)
+    metadata, runner = table.refresh().metadata, engine_of(engine)
+    cm.check_statistics_allowed(metadata)
     chosen = metadata.current_snapshot_id if snapshot_id is None else snapshot_id
-    scan = TableScan(metadata, table.storage, snapshot_id=chosen)
+    scan = planning.TableScan(metadata, table.storage, snapshot_id=chosen)
     snapshot = scan.snapshot()
     fields = _columns(scan.schema, columns)
     if snapshot is None:
@@ -83,21 +79,23 @@ def _columns(schema: Schema, names: Sequence[str] | None) -> list[NestedField]:
         fields = [field for field in schema.fields if isinstance(field.field_type, types.PrimitiveType)]
     else:
         if isinstance(names, str):
-            raise InvalidInputError(f"columns is the text {names!r}; give a list of names")
+            raise errors.InvalidInputError(f"columns is the text {names!r}; give a list of names")
         fields = [_column(schema, name) for name in dict.fromkeys(names)]
     if not fields:
-        raise InvalidInputError("there are no columns to compute statistics of; name columns of primitive types")
+        raise errors.InvalidInputError("there are no columns to compute statistics of; name columns of primitive types")
     return fields
 
 
 def _column(schema: Schema, name: str) -> NestedField:
     field = schema.find_field(name)
     if not isinstance(field.field_type, types.PrimitiveType):
-        raise InvalidInputError(f"column {name!r} is of type {field.field_type}; statistics are of primitive types")
+        raise errors.InvalidInputError(
+            f"column {name!r} is of type {field.field_type}; statistics are of primitive types"
+        )
     if any(
         isinstance(around.field_type, types.ListType | types.MapType) for around in schema.ancestors(field.field_id)
     ):
-        raise InvalidInputError(f"column {name!r} is inside of a list or a map; statistics have one value a row")
+        raise errors.InvalidInputError(f"column {name!r} is inside of a list or a map; statistics have one value a row")
     return field
 
 
@@ -108,7 +106,7 @@ def _column(schema: Schema, name: str) -> NestedField:
 class SketchColumns:
     """What each task runs: files in, a sketch for each column out."""
 
-    metadata: TableMetadata
+    metadata: md.TableMetadata
     storage: Storage
     columns: Schema
     field_ids: tuple[int, ...]
@@ -117,7 +115,7 @@ class SketchColumns:
     def _context(self) -> ReadContext:
         return ReadContext(self.metadata, self.storage)
 
-    def __call__(self, part: CombinedScanTask) -> dict[int, ThetaSketch]:
+    def __call__(self, part: planning.CombinedScanTask) -> dict[int, ThetaSketch]:
         """The sketches of the rows of some files that are not deleted, by field id."""
         paths = {field.field_id: (field, path) for field, path in leaves(self.columns)}
         builders = {field_id: ThetaBuilder(paths[field_id][0].field_type) for field_id in self.field_ids}
@@ -134,7 +132,7 @@ def _values(batch: pa.RecordBatch, path: tuple[int, ...]) -> pa.Array:
 
 
 def _sketches(
-    scan: TableScan, field_ids: Sequence[int], engine: MaintenanceEngine, listener: Listener
+    scan: planning.TableScan, field_ids: Sequence[int], engine: MaintenanceEngine, listener: Listener
 ) -> dict[int, ThetaSketch]:
     parts = _parts(scan)
     stage = Stage("sketch", len(parts), listener)
@@ -146,41 +144,41 @@ def _sketches(
     return sketches
 
 
-def _parts(scan: TableScan) -> list[CombinedScanTask]:
+def _parts(scan: planning.TableScan) -> list[planning.CombinedScanTask]:
     """The files of the scan in parts of about the same size, few enough for their sketches to be gathered."""
-    tasks: list[FileScanTask] = list(scan.plan_files())
+    tasks: list[planning.FileScanTask] = list(scan.plan_files())
     total = sum(task.size_bytes for task in tasks)
     settings = replace(scan.settings, split_size=max(_LEAST_PART_BYTES, -(-total // _MOST_PARTS)))
-    return list(pack_tasks(tasks, settings))
+    return list(planning.pack_tasks(tasks, settings))
 
 
 # -- the file
 
 
 def _statistics_file(
-    metadata: TableMetadata, snapshot: Snapshot, sketches: Mapping[int, ThetaSketch]
-) -> WriteStatistics:
-    location = f"{metadata_folder(metadata)}/{snapshot.snapshot_id}-{uuid.uuid4()}.stats"
+    metadata: md.TableMetadata, snapshot: md.Snapshot, sketches: Mapping[int, ThetaSketch]
+) -> cm.WriteStatistics:
+    location = f"{cm.metadata_folder(metadata)}/{snapshot.snapshot_id}-{uuid.uuid4()}.stats"
     data = bytearray()
     writer = PuffinWriter(data.extend, {"created-by": "icefloe"})
     blobs = list(_blobs(snapshot, sketches))
     for blob in blobs:
         writer.add(blob)
     footer = writer.finish()
-    file = StatisticsFile(
+    file = md.StatisticsFile(
         snapshot.snapshot_id,
-        relativize(metadata.relative_to, location),
+        md.relativize(metadata.relative_to, location),
         len(data),
         footer.size,
         tuple(
-            BlobMetadata(blob.type, blob.snapshot_id, blob.sequence_number, blob.fields, blob.properties)
+            md.BlobMetadata(blob.type, blob.snapshot_id, blob.sequence_number, blob.fields, blob.properties)
             for blob in blobs
         ),
     )
-    return WriteStatistics(location, bytes(data), file)
+    return cm.WriteStatistics(location, bytes(data), file)
 
 
-def _blobs(snapshot: Snapshot, sketches: Mapping[int, ThetaSketch]) -> Iterator[Blob]:
+def _blobs(snapshot: md.Snapshot, sketches: Mapping[int, ThetaSketch]) -> Iterator[Blob]:
     for field_id, sketch in sketches.items():
         yield Blob(
             THETA_BLOB,
@@ -193,7 +191,7 @@ def _blobs(snapshot: Snapshot, sketches: Mapping[int, ThetaSketch]) -> Iterator[
         )
 
 
-def _delete_replaced(done: Committed, snapshot_id: int, storage: Storage) -> None:
+def _delete_replaced(done: cm.Committed, snapshot_id: int, storage: Storage) -> None:
     """Delete the file that the snapshot had before, if nothing names it any more and the table's files may be deleted."""
     before, after = (done.base or done.state).metadata, done.state.metadata
     if not props.GC_ENABLED.of(after.properties):

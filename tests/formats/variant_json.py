@@ -1,7 +1,8 @@
 """Which variant a JSON text is, and the text of a variant; numbers as in Spark's `parse_json`, text as in its `to_json`.
 
 Numbers without exponent are exact, integers up to 64 bits and decimals up to 38 digits; all others are doubles. Types
-that JSON lacks become strings: days and moments in ISO form, bytes in base64, NaN and the infinities by name.
+that JSON lacks become strings: days and moments in ISO form, bytes in base64, NaN and the infinities by name. And whether two
+variants mean the same.
 """
 
 import json
@@ -20,6 +21,18 @@ from icefloe.formats.variant.writing import encode
 from icefloe.schema import temporal
 
 _MAX_DIGITS = 38
+EXACT_NUMBERS = frozenset(
+    {
+        VariantKind.INT8,
+        VariantKind.INT16,
+        VariantKind.INT32,
+        VariantKind.INT64,
+        VariantKind.DECIMAL4,
+        VariantKind.DECIMAL8,
+        VariantKind.DECIMAL16,
+    }
+)
+"""The types whose values are equal when their numbers are, whatever their width and scale."""
 
 
 def parse_json(text: str | bytes) -> Variant:
@@ -142,3 +155,36 @@ _DECODER = json.JSONDecoder(
     parse_int=_parse_integer,
     parse_constant=_refuse_constant,
 )
+
+
+def same_meaning(left: Variant, right: Variant) -> bool:
+    """Whether the variants are equal by meaning: all integers and decimals are one class, every other type its own.
+
+    NaN equals NaN, and the two zeros of floating point are equal.
+    """
+    stack: list[tuple[Any, Any]] = [(walk(left, lambda primitive: primitive), walk(right, lambda primitive: primitive))]
+    while stack:
+        a, b = stack.pop()
+        if type(a) is not type(b):
+            return False
+        if isinstance(a, dict):
+            if a.keys() != b.keys():
+                return False
+            stack += ((a[name], b[name]) for name in a)
+        elif isinstance(a, list):
+            if len(a) != len(b):
+                return False
+            stack += zip(a, b, strict=True)
+        elif not _same_primitive(a, b):
+            return False
+    return True
+
+
+def _same_primitive(a: VariantPrimitive, b: VariantPrimitive) -> bool:
+    if a.kind in EXACT_NUMBERS and b.kind in EXACT_NUMBERS:
+        return bool(a.value == b.value)
+    if a.kind is not b.kind:
+        return False
+    if a.kind in (VariantKind.DOUBLE, VariantKind.FLOAT) and math.isnan(a.value):
+        return math.isnan(b.value)
+    return bool(a.value == b.value)
