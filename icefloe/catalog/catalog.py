@@ -6,12 +6,12 @@ What is the same everywhere is here; how names are kept, and how one metadata fi
 
 import uuid
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType, TracebackType
 from typing import Self
 
-from icefloe import errors, properties as props
+from icefloe import commit as cm, errors, metadata as md, planning
 from icefloe.catalog import table_files
 from icefloe.catalog.committers import CatalogCommitter, StagedCommitter
 from icefloe.catalog.definitions import (
@@ -25,21 +25,21 @@ from icefloe.catalog.definitions import (
 from icefloe.catalog.identifiers import Identifier, Name, parse_identifier, show
 from icefloe.catalog.importing import Import, fill, in_place_of, snapshot_of, stage
 from icefloe.catalog.namespaces import NamespaceOperations
+from icefloe.catalog.purging import delete_reachable, purge
 from icefloe.catalog.replacement import ReplaceTable
+from icefloe.catalog.transactions import CatalogTransaction
 from icefloe.catalog.views import View, ViewDescription, Views
-from icefloe.commit import BeforeSwap, Prepared, TableState, now_ms
 from icefloe.data import ForeignTable
 from icefloe.formats.file_formats import PARQUET
-from icefloe.maintenance import DeletedReachableFiles, delete_contents, reachable_contents
-from icefloe.metadata import TableMetadata, strip_trailing_slash, updates as up
-from icefloe.planning import LOGGING, Reporter, reporter_named
-from icefloe.storage import Storage, absolute_location, identity
+from icefloe.maintenance import DeletedReachableFiles, LostTable, find_lost_table
+from icefloe.metadata import updates as up
+from icefloe.progress import Listener
+from icefloe.storage import Storage, absolute_location
 from icefloe.table import Table, Transaction
 
 _TABLE_DEFAULT = "table-default."
 _TABLE_OVERRIDE = "table-override."
 _REPORTER = "metrics-reporter-impl"
-_PURGE_ATTEMPTS = 5
 
 
 class Catalog(NamespaceOperations):
@@ -77,9 +77,9 @@ class Catalog(NamespaceOperations):
         return self._warehouse
 
     @cached_property
-    def reporter(self) -> Reporter:
+    def reporter(self) -> planning.Reporter:
         """Where reports of scans and commits go: to the log, or where `metrics-reporter-impl` says."""
-        return reporter_named(self._properties.get(_REPORTER, LOGGING))
+        return planning.reporter_named(self._properties.get(_REPORTER, planning.LOGGING))
 
     def close(self) -> None:
         """Give back connections; the catalog opens new ones if it is used again."""
@@ -139,6 +139,16 @@ class Catalog(NamespaceOperations):
         """Create the table, or replace the existing one of that name."""
         return self._stage(table).commit_transaction()
 
+    def transaction(self) -> CatalogTransaction:
+        """Changes of several tables, one commit.
+
+        SQL and memory catalogs can do that, and REST catalogs whose server has `POST /v1/{prefix}/transactions/commit`.
+
+        >>> with catalog.transaction() as tx:
+        ...     deleted = tx.table("shop.orders").delete("id = 1")
+        """
+        return CatalogTransaction(self)
+
     def load_table(self, identifier: Name) -> Table:
         """The table of that name, as it is now; `NoSuchTableError` if there is none.
 
@@ -183,15 +193,7 @@ class Catalog(NamespaceOperations):
 
         What is to be deleted is collected first: if that fails, or if the table says `gc.enabled=false`, nothing happens.
         """
-        parsed = parse_identifier(identifier)
-        for _ in range(_PURGE_ATTEMPTS):
-            state = self._existing_table(parsed)
-            self._check_purgeable(parsed, state.metadata)
-            files = reachable_contents(state.metadata, state.metadata_location, self._storage)
-            if self._drop_table(parsed, state):
-                delete_contents(files, state.metadata, state.metadata_location, self._storage)
-                return
-        raise errors.CommitFailed(f"table {show(parsed)} changes too fast to be purged; nothing was dropped or deleted")
+        purge(self, parse_identifier(identifier))
 
     def delete_reachable_files(self, metadata_location: str) -> DeletedReachableFiles:
         """Delete all files that a metadata file leads to, as far as they lie in the table's locations, and it last.
@@ -202,12 +204,7 @@ class Catalog(NamespaceOperations):
         With `gc.enabled=false` in it, or with a file that cannot be read, nothing is deleted, and it is an error; so it is for
         a table that this catalog has: `purge_table` drops it first.
         """
-        location = absolute_location(metadata_location)
-        metadata = table_files.read_table_metadata(self._storage, location)
-        self._check_purgeable((location,), metadata)
-        self._check_unused(location, metadata)
-        files = reachable_contents(metadata, location, self._storage)
-        return delete_contents(files, metadata, location, self._storage)
+        return delete_reachable(self, metadata_location)
 
     def register_table(self, identifier: Name, metadata_location: str, overwrite: bool = False) -> Table:
         """Give a name to a table that exists as a metadata file.
@@ -221,13 +218,25 @@ class Catalog(NamespaceOperations):
         self._check_name(parsed)
         self._require_namespace(parsed[:-1])
         location = absolute_location(metadata_location)
-        metadata = table_files.read_table_metadata(self._storage, location)
+        metadata = table_files.read_table_metadata(self.storage, location)
         current = self._table_state(parsed) if overwrite else None
         if current is None:
             self._check_free(parsed)
-        state = TableState(metadata, location)
+        state = cm.TableState(metadata, location)
         self._register_table(parsed, state, current)
         return self._handle(parsed, state)
+
+    def find_lost_table(self, location: str, progress: Listener | None = None) -> LostTable:
+        """Look under a table's location for its newest metadata file, when the catalog's entry of it is lost; change nothing.
+
+        Args:
+            location: where the table's files are.
+            progress: called for each step of the check that its files are there.
+
+        Returns:
+            The evidence, to be shown, and the file as `metadata_location`, for `register_table`.
+        """
+        return find_lost_table(self._storage, location, progress)
 
     def snapshot(
         self,
@@ -311,30 +320,36 @@ class Catalog(NamespaceOperations):
     def _has_table(self, identifier: Identifier) -> bool: ...
 
     @abstractmethod
-    def _table_state(self, identifier: Identifier) -> TableState | None:
+    def _table_state(self, identifier: Identifier) -> cm.TableState | None:
         """What the table is now; None if there is none of that name."""
 
     @abstractmethod
-    def _create_table(self, identifier: Identifier, metadata: TableMetadata) -> TableState:
+    def _create_table(self, identifier: Identifier, metadata: md.TableMetadata) -> cm.TableState:
         """Bring a table into being, in one step; AlreadyExistsError if the name is taken."""
 
     @abstractmethod
-    def _register_table(self, identifier: Identifier, state: TableState, current: TableState | None) -> None: ...
+    def _register_table(self, identifier: Identifier, state: cm.TableState, current: cm.TableState | None) -> None: ...
 
     @abstractmethod
     def _rename_table(self, source: Identifier, target: Identifier) -> None: ...
 
     @abstractmethod
-    def _drop_table(self, identifier: Identifier, state: TableState | None) -> bool:
+    def _drop_table(self, identifier: Identifier, state: cm.TableState | None) -> bool:
         """Drop the name, if it stands for that state, or for any; whether it did."""
 
     @abstractmethod
     def _commit_table(
-        self, identifier: Identifier, base: TableState, prepared: Prepared, before_swap: BeforeSwap
-    ) -> TableState:
+        self, identifier: Identifier, base: cm.TableState, prepared: cm.Prepared, before_swap: cm.BeforeSwap
+    ) -> cm.TableState:
         """One attempt to change a table: see `Committer.commit`."""
 
-    def _reload_table(self, identifier: Identifier) -> TableState:
+    def _commit_tables(self, parts: Sequence[cm.Part]) -> list[cm.TableState]:  # noqa: ARG002 - refused
+        """One attempt to change several tables in one step: see `Committer.commit`."""
+        raise errors.UnsupportedOperationError(
+            f"catalog {self._name!r} cannot change several tables in one step; commit to each of them"
+        )
+
+    def _reload_table(self, identifier: Identifier) -> cm.TableState:
         """What a table is now, for another attempt to change it."""
         return self._existing_table(identifier)
 
@@ -362,17 +377,20 @@ class Catalog(NamespaceOperations):
 
     def _default_location(self, identifier: Identifier) -> str:
         """Where a new table of that name goes."""
-        *namespace, name = identifier
-        home = self._load_namespace(tuple(namespace)).get("location")
-        folder = table_files.namespace_folder(self._warehouse, namespace) if home is None else absolute_location(home)
+        folder = self._default_folder(identifier[:-1])
         if folder is None:
             raise errors.InvalidLocationError(
                 f"{show(identifier)} needs a location: catalog {self._name!r} has no `warehouse` to put it in"
             )
-        return table_files.new_location(folder, name, self._properties, self._storage)
+        return table_files.new_location(folder, identifier[-1], self._properties, self.storage)
+
+    def _default_folder(self, namespace: Identifier) -> str | None:
+        """Where the tables of a namespace go; None if nothing says so."""
+        home = self._load_namespace(namespace).get("location")
+        return table_files.namespace_folder(self._warehouse, namespace) if home is None else absolute_location(home)
 
     def _given_location(self, identifier: Identifier, location: str) -> str:  # noqa: ARG002 - hadoop looks at the name
-        return strip_trailing_slash(absolute_location(location))
+        return md.strip_trailing_slash(absolute_location(location))
 
     def _check_free(self, identifier: Identifier) -> None:
         """Fail if the name is in use."""
@@ -388,7 +406,7 @@ class Catalog(NamespaceOperations):
         if isinstance(source, ForeignTable):
             return source
         columns = None if schema is None else read_schema(schema)
-        return ForeignTable(strip_trailing_slash(absolute_location(source)), file_format, schema=columns)
+        return ForeignTable(md.strip_trailing_slash(absolute_location(source)), file_format, schema=columns)
 
     def _location_of(self, identifier: Identifier, location: str | None) -> str:
         return self._default_location(identifier) if location is None else self._given_location(identifier, location)
@@ -400,13 +418,13 @@ class Catalog(NamespaceOperations):
         self._check_free(parsed)
         return parsed
 
-    def _existing_table(self, identifier: Identifier) -> TableState:
+    def _existing_table(self, identifier: Identifier) -> cm.TableState:
         state = self._table_state(identifier)
         if state is None:
             raise self._no_table(identifier)
         return state
 
-    def _handle(self, identifier: Identifier, state: TableState) -> Table:
+    def _handle(self, identifier: Identifier, state: cm.TableState) -> Table:
         return Table(identifier, state, CatalogCommitter(self, identifier), reporter=self.reporter)
 
     def _create(self, table: TableDescription) -> Table:
@@ -420,7 +438,7 @@ class Catalog(NamespaceOperations):
         identifier = self._free_name(table.identifier)
         metadata = self._new_metadata(identifier, table)
         committer = StagedCommitter(self, identifier, metadata)
-        handle = Table(identifier, TableState(metadata, None), committer, reporter=self.reporter)
+        handle = Table(identifier, cm.TableState(metadata, None), committer, reporter=self.reporter)
         # It says nothing that the staged metadata lacks, but there is something to commit.
         return handle.transaction().apply_updates(up.AssignUUIDUpdate(str(metadata.table_uuid)))
 
@@ -432,9 +450,9 @@ class Catalog(NamespaceOperations):
         transaction.add(ReplaceTable(definition, location))
         return transaction
 
-    def _new_metadata(self, identifier: Identifier, table: TableDescription) -> TableMetadata:
+    def _new_metadata(self, identifier: Identifier, table: TableDescription) -> md.TableMetadata:
         definition = self._define(table)
-        return definition.new_metadata(self._location_of(identifier, table.location), str(uuid.uuid4()), now_ms())
+        return definition.new_metadata(self._location_of(identifier, table.location), str(uuid.uuid4()), cm.now_ms())
 
     def _define(self, table: TableDescription) -> TableDefinition:
         return define_table(table, self._prefixed(_TABLE_DEFAULT), self._prefixed(_TABLE_OVERRIDE))
@@ -442,26 +460,6 @@ class Catalog(NamespaceOperations):
     def _prefixed(self, prefix: str) -> dict[str, str]:
         """Table properties that the catalog's own set or enforce, as in the Java library."""
         return {key.removeprefix(prefix): value for key, value in self._properties.items() if key.startswith(prefix)}
-
-    def _check_purgeable(self, identifier: Identifier, metadata: TableMetadata) -> None:
-        """Fail if the table says that its files may belong to others too."""
-        if not props.GC_ENABLED.of(metadata.properties):
-            raise errors.ValidationError(
-                f"table {show(identifier)} has {props.GC_ENABLED.key}=false: its files may belong to other tables and are"
-                " not deleted; drop_table drops the name alone"
-            )
-
-    def _check_unused(self, location: str, metadata: TableMetadata) -> None:
-        """Fail if the catalog has the table: its metadata file is then in the same folder."""
-        folder = identity(location).rpartition("/")[0]
-        for identifier, current in self._metadata_locations():
-            if identity(current).rpartition("/")[0] != folder:
-                continue
-            if self._existing_table(identifier).metadata.table_uuid == metadata.table_uuid:
-                raise errors.ValidationError(
-                    f"{location} is of the table {show(identifier)} of catalog {self._name!r}; purge_table drops it with"
-                    " its files"
-                )
 
     def __enter__(self) -> Self:
         return self

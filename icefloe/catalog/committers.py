@@ -3,10 +3,8 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from icefloe import errors
+from icefloe import commit as cm, errors, metadata as md
 from icefloe.catalog.identifiers import Identifier, show
-from icefloe.commit import BeforeSwap, Prepared, TableState, next_state, now_ms
-from icefloe.metadata import TableMetadata
 from icefloe.storage import Storage
 
 if TYPE_CHECKING:
@@ -24,6 +22,11 @@ class CatalogCommitter:
     def storage(self) -> Storage:
         """Where the table's files are."""
         return self._catalog.storage
+
+    @property
+    def identifier(self) -> Identifier:
+        """The table's name in its catalog."""
+        return self._identifier
 
     @property
     def name(self) -> str:
@@ -50,11 +53,11 @@ class CatalogCommitter:
             if identifier != self._identifier:
                 yield show((self._catalog.name, *identifier)), location
 
-    def load(self) -> TableState:
+    def load(self) -> cm.TableState:
         """The newest state."""
         return self._catalog._reload_table(self._identifier)
 
-    def commit(self, base: TableState, prepared: Prepared, before_swap: BeforeSwap) -> TableState:
+    def commit(self, base: cm.TableState, prepared: cm.Prepared, before_swap: cm.BeforeSwap) -> cm.TableState:
         """One attempt to change the table: see `Committer.commit`."""
         return self._catalog._commit_table(self._identifier, base, prepared, before_swap)
 
@@ -62,22 +65,22 @@ class CatalogCommitter:
 class StagedCommitter(CatalogCommitter):
     """The committer of a table that its first commit creates, with all that is in that commit."""
 
-    def __init__(self, catalog: "Catalog", identifier: Identifier, staged: TableMetadata) -> None:
+    def __init__(self, catalog: "Catalog", identifier: Identifier, staged: md.TableMetadata) -> None:
         super().__init__(catalog, identifier)
         self._staged = staged
         self._created = False
 
-    def load(self) -> TableState:
+    def load(self) -> cm.TableState:
         """What has the name now, or the table as it is staged if nothing has."""
         if self._created:
             return super().load()
-        return self._catalog._table_state(self._identifier) or TableState(self._staged, None)
+        return self._catalog._table_state(self._identifier) or cm.TableState(self._staged, None)
 
-    def commit(self, base: TableState, prepared: Prepared, before_swap: BeforeSwap) -> TableState:
+    def commit(self, base: cm.TableState, prepared: cm.Prepared, before_swap: cm.BeforeSwap) -> cm.TableState:
         """Create the table; later commits are those of any table."""
         if self._created or base.metadata_location is not None:
             return super().commit(base, prepared, before_swap)
-        metadata = next_state(base, prepared, now_ms())
+        metadata = cm.next_state(base, prepared, cm.now_ms())
         before_swap()
         try:
             state = self._catalog._create_table(self._identifier, metadata)
@@ -85,3 +88,9 @@ class StagedCommitter(CatalogCommitter):
             raise errors.CommitFailed(f"{self.name} was not created, and nothing happened: {error}") from error
         self._created = True
         return state
+
+
+def identifier_of(committer: cm.Committer) -> Identifier:
+    """The name of the table of a committer of a catalog."""
+    assert isinstance(committer, CatalogCommitter), "tables of catalogs have such committers"
+    return committer.identifier

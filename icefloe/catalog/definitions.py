@@ -8,10 +8,8 @@ from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from icefloe import partitioning as pt, properties as props
+from icefloe import errors, metadata as md, partitioning as pt, properties as props
 from icefloe.catalog.identifiers import Name
-from icefloe.errors import InvalidPartitionSpecError, InvalidPropertyError, InvalidSchemaError, InvalidSortOrderError
-from icefloe.metadata import TableMetadata, new_table_metadata
 from icefloe.rows import engine_named
 from icefloe.schema import Schema, parse_ddl, schema_from_arrow
 from icefloe.versions import Feature, allows
@@ -71,10 +69,10 @@ class TableDefinition:
     format_version: int | None
     """None: the default for a new table, no change for a replaced one."""
 
-    def new_metadata(self, location: str, uuid: str, timestamp_ms: int) -> TableMetadata:
+    def new_metadata(self, location: str, uuid: str, timestamp_ms: int) -> md.TableMetadata:
         """The metadata of a new table with this definition."""
         version = props.requested_version({}) if self.format_version is None else self.format_version
-        return new_table_metadata(
+        return md.new_table_metadata(
             self.schema, self.spec, self.order, location, self.properties, version, uuid=uuid, timestamp_ms=timestamp_ms
         )
 
@@ -84,7 +82,7 @@ def define_table(table: TableDescription, defaults: Mapping[str, str], overrides
     properties = {**defaults, **property_texts(table.properties), **overrides}
     for key in properties:
         if key in props.RESERVED and key != props.FORMAT_VERSION:
-            raise InvalidPropertyError(f"property {key!r} is reserved: it describes the table and cannot be set")
+            raise errors.InvalidPropertyError(f"property {key!r} is reserved: it describes the table and cannot be set")
     props.refuse_misspelt(properties)
     version = props.requested_version(properties) if props.FORMAT_VERSION in properties else None
     properties.pop(props.FORMAT_VERSION, None)
@@ -107,7 +105,7 @@ def read_schema(schema: SchemaLike, format_version: int | None = None) -> Schema
         case _ if type(schema).__module__.startswith("pyspark."):
             return engine_named("spark").read_schema(schema)
         case _:
-            raise InvalidSchemaError(
+            raise errors.InvalidSchemaError(
                 "a schema is an icefloe Schema, a pyarrow.Schema, a Spark StructType or a text like 'id long, name string',"
                 f" not {type(schema).__name__}"
             )
@@ -117,10 +115,12 @@ def property_texts(properties: Mapping[str, object] | None) -> dict[str, str]:
     """Properties as texts."""
     given: object = {} if properties is None else properties
     if not isinstance(given, Mapping):
-        raise InvalidPropertyError(f"properties are a mapping from texts to texts, not {type(given).__name__}")
+        raise errors.InvalidPropertyError(f"properties are a mapping from texts to texts, not {type(given).__name__}")
     for key, value in given.items():
         if not isinstance(key, str) or not key or not isinstance(value, str | int | float):
-            raise InvalidPropertyError(f"property {key!r} is {value!r:.100}; a text, number or truth value is expected")
+            raise errors.InvalidPropertyError(
+                f"property {key!r} is {value!r:.100}; a text, number or truth value is expected"
+            )
     return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in given.items()}
 
 
@@ -130,7 +130,7 @@ def _read_spec(spec: SpecLike, schema: Schema) -> pt.PartitionSpec:
     if isinstance(spec, pt.PartitionSpec):
         return spec
     if (texts := _texts(spec)) is None:
-        raise InvalidPartitionSpecError(
+        raise errors.InvalidPartitionSpecError(
             f"a partition spec is a PartitionSpec or texts like ['days(ts)', 'bucket(16, id)'], not {spec!r:.100}"
         )
     return pt.parse_partition_spec(texts, schema)
@@ -142,7 +142,7 @@ def _read_order(order: OrderLike, schema: Schema) -> pt.SortOrder:
     if isinstance(order, pt.SortOrder):
         return order
     if (texts := _texts(order)) is None:
-        raise InvalidSortOrderError(
+        raise errors.InvalidSortOrderError(
             f"a sort order is a SortOrder or texts like ['ts desc nulls last'], not {order!r:.100}"
         )
     return pt.parse_sort_order(texts, schema)

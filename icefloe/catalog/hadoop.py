@@ -9,13 +9,12 @@ import re
 from collections.abc import Mapping
 from typing import NoReturn
 
-from icefloe import errors, properties as props
+from icefloe import commit as cm, errors, metadata as md, properties as props
 from icefloe.catalog.catalog import Catalog
 from icefloe.catalog.identifiers import Identifier, show
+from icefloe.catalog.purging import check_purgeable
 from icefloe.catalog.table_files import LOG, compression_for, read_table_metadata
-from icefloe.commit import BeforeSwap, Prepared, TableState, check_same_table, next_state, now_ms, stale
 from icefloe.maintenance import delete_quietly
-from icefloe.metadata import MetadataCompression, TableMetadata, encode_metadata_file, versioned_file_name
 from icefloe.storage import absolute_location, parse_location, same_location
 from icefloe.versions import Feature, require
 
@@ -129,33 +128,33 @@ class HadoopCatalog(Catalog):
         versions = self._versions(identifier)
         return versions[-1][1] if versions else None
 
-    def _table_state(self, identifier: Identifier) -> TableState | None:
+    def _table_state(self, identifier: Identifier) -> cm.TableState | None:
         versions = self._versions(identifier)
         if not versions:
             return None
         _, location = versions[-1]
         metadata = read_table_metadata(self._storage, location)
         _check_version(metadata, identifier)
-        return TableState(metadata, location)
+        return cm.TableState(metadata, location)
 
-    def _create_table(self, identifier: Identifier, metadata: TableMetadata) -> TableState:
+    def _create_table(self, identifier: Identifier, metadata: md.TableMetadata) -> cm.TableState:
         self._check_storable(identifier, metadata)
         self._check_free(identifier)
         # Never compressed, so that there is one name that all who create the table compete for.
         try:
-            return self._store(identifier, metadata, 1, MetadataCompression.NONE)
+            return self._store(identifier, metadata, 1, md.MetadataCompression.NONE)
         except errors.CommitFailed:
             raise errors.TableAlreadyExistsError(
                 f"table {show(identifier)} was created by another writer at the same time"
             ) from None
 
     def _store(
-        self, identifier: Identifier, metadata: TableMetadata, version: int, compression: MetadataCompression
-    ) -> TableState:
+        self, identifier: Identifier, metadata: md.TableMetadata, version: int, compression: md.MetadataCompression
+    ) -> cm.TableState:
         """Make the metadata the table's version of that number: this is the commit."""
         folder = f"{self._folder(identifier)}/metadata"
-        location = f"{folder}/{versioned_file_name(version, compression)}"
-        data = encode_metadata_file(metadata, compression)
+        location = f"{folder}/{md.versioned_file_name(version, compression)}"
+        data = md.encode_metadata_file(metadata, compression)
         try:
             self._storage.create_exclusive(location, data)
         except errors.LocationExistsError:
@@ -167,7 +166,7 @@ class HadoopCatalog(Catalog):
         except errors.StorageError as error:
             self._find_out(location, data, error)
         self._write_hint(folder, version)
-        return TableState(metadata, location)
+        return cm.TableState(metadata, location)
 
     def _is_ours(self, location: str, data: bytes) -> bool:
         try:
@@ -192,7 +191,7 @@ class HadoopCatalog(Catalog):
         except Exception as error:  # noqa: BLE001 - the commit happened, and nobody depends on the hint
             LOG.warning("the version hint was not written: %s", error)
 
-    def _check_storable(self, identifier: Identifier, metadata: TableMetadata) -> None:
+    def _check_storable(self, identifier: Identifier, metadata: md.TableMetadata) -> None:
         """Fail unless the metadata may be a version of a table in a file system."""
         _check_version(metadata, identifier)
         folder = self._folder(identifier)
@@ -205,13 +204,13 @@ class HadoopCatalog(Catalog):
                 f"property {props.METADATA_PATH.key!r} cannot be set on table {show(identifier)}: a table in a file system is"
                 " known by its metadata folder"
             )
-        if not self._storage.supports_exclusive_create(f"{folder}/metadata/{versioned_file_name(1)}"):
+        if not self._storage.supports_exclusive_create(f"{folder}/metadata/{md.versioned_file_name(1)}"):
             raise errors.InvalidLocationError(
                 f"{folder!r} cannot hold tables without a catalog: its store has no exclusive create, so that commits of"
                 " two writers could not be distinguished; use a catalog of type sql"
             )
 
-    def _register_table(self, identifier: Identifier, state: TableState, current: TableState | None) -> None:  # noqa: ARG002 - refused in any case
+    def _register_table(self, identifier: Identifier, state: cm.TableState, current: cm.TableState | None) -> None:  # noqa: ARG002 - refused in any case
         raise errors.InvalidInputError(
             f"{show(identifier)} cannot be registered: in a catalog of type hadoop a table is where its name says"
         )
@@ -221,12 +220,12 @@ class HadoopCatalog(Catalog):
             f"table {show(source)} cannot be renamed: in a catalog of type hadoop the folder is the name"
         )
 
-    def _drop_table(self, identifier: Identifier, state: TableState | None) -> bool:
+    def _drop_table(self, identifier: Identifier, state: cm.TableState | None) -> bool:
         """Delete the folder with all that is in it: the table is not known by anything else."""
         current = self._table_state(identifier)
         if current is None or (state is not None and state.metadata_location != current.metadata_location):
             return False
-        self._check_purgeable(identifier, current.metadata)
+        check_purgeable(identifier, current.metadata)
         folder = self._folder(identifier)
         # The newest goes last: before that the table is whole, after it there is none; never an older one.
         for _, location in self._versions(identifier):
@@ -247,13 +246,13 @@ class HadoopCatalog(Catalog):
             LOG.warning("an empty folder of a dropped table stays behind: %s", error)
 
     def _commit_table(
-        self, identifier: Identifier, base: TableState, prepared: Prepared, before_swap: BeforeSwap
-    ) -> TableState:
+        self, identifier: Identifier, base: cm.TableState, prepared: cm.Prepared, before_swap: cm.BeforeSwap
+    ) -> cm.TableState:
         name = show((self._name, *identifier))
         try:
             version, current = self._current(identifier, base)
-            check_same_table(base.metadata, current.metadata, name)
-            changed = next_state(current, prepared, now_ms())
+            cm.check_same_table(base.metadata, current.metadata, name)
+            changed = cm.next_state(current, prepared, cm.now_ms())
             if changed is current.metadata:
                 return current
             self._check_storable(identifier, changed)
@@ -267,22 +266,22 @@ class HadoopCatalog(Catalog):
         except errors.NothingStoredError as error:
             raise errors.CommitFailed(f"table {name} was not changed; nothing happened: {error}") from error
 
-    def _current(self, identifier: Identifier, base: TableState) -> tuple[int, TableState]:
+    def _current(self, identifier: Identifier, base: cm.TableState) -> tuple[int, cm.TableState]:
         """The newest version, which must be the base."""
         versions = self._versions(identifier)
         if not versions:
             raise self._no_table(identifier)
         version, location = versions[-1]
         if location != base.metadata_location:
-            raise errors.StaleBaseError(stale(show((self._name, *identifier)), base.metadata_location, location))
+            raise errors.StaleBaseError(cm.stale(show((self._name, *identifier)), base.metadata_location, location))
         # Read again, even if the base has the same name: another table may have replaced a dropped one.
-        return version, TableState(read_table_metadata(self._storage, location), location)
+        return version, cm.TableState(read_table_metadata(self._storage, location), location)
 
     def __reduce__(self) -> tuple[type["HadoopCatalog"], tuple[str, dict[str, str]]]:
         return HadoopCatalog, (self._name, {**self._properties, "warehouse": str(self._warehouse)})
 
 
-def _check_version(metadata: TableMetadata, identifier: Identifier) -> None:
+def _check_version(metadata: md.TableMetadata, identifier: Identifier) -> None:
     require(
         metadata.format_version, Feature.FILE_SYSTEM_TABLES, f"table {show(identifier)} in a catalog of type hadoop"
     )

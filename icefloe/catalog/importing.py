@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from icefloe import properties as props
+from icefloe import errors, metadata as md, properties as props
 from icefloe.catalog.identifiers import Name
 from icefloe.data import ForeignTable, inferred_schema
-from icefloe.errors import InvalidInputError
-from icefloe.metadata import TableMetadata, summary as totals
+from icefloe.metadata import summary as totals
 from icefloe.partitioning import PartitionField, PartitionSpec, transforms as tr
 from icefloe.schema import Schema, create_name_mapping, format_name_mapping
 from icefloe.storage import Storage, absolute_location, is_beneath, same_location
@@ -43,7 +42,7 @@ class Import:
 
     def __post_init__(self) -> None:
         if self.workers is not None and self.workers < 1:
-            raise InvalidInputError(f"parallelism is {self.workers}; it must be 1 or more")
+            raise errors.InvalidInputError(f"parallelism is {self.workers}; it must be 1 or more")
 
 
 def snapshot_of(catalog: "Catalog", request: Import) -> Table:
@@ -95,7 +94,7 @@ def _columns(source: ForeignTable, storage: Storage) -> tuple[Schema, PartitionS
     names = source.columns_of_partitions(files)
     schema = inferred_schema(files, names, storage) if source.schema is None else source.schema
     if not schema.fields:
-        raise InvalidInputError(f"{source.location} has no files that columns could be known by; give a schema")
+        raise errors.InvalidInputError(f"{source.location} has no files that columns could be known by; give a schema")
     fields = [
         PartitionField(schema.find_field(name).field_id, _FIRST_PARTITION_ID + index, tr.IdentityTransform(), name)
         for index, name in enumerate(names)
@@ -103,12 +102,12 @@ def _columns(source: ForeignTable, storage: Storage) -> tuple[Schema, PartitionS
     return schema, PartitionSpec(*fields)
 
 
-def _check_apart(source: ForeignTable, metadata: TableMetadata) -> None:
+def _check_apart(source: ForeignTable, metadata: md.TableMetadata) -> None:
     """The files of both must not lie in one folder: whoever cleans up one table would take those of the other."""
     own = absolute_location(str(metadata.location))
     for location in (source.location, *(partition.location for partition in source.partitions or ())):
         theirs = absolute_location(location)
         if same_location(own, theirs) or is_beneath(own, theirs) or is_beneath(theirs, own):
-            raise InvalidInputError(
+            raise errors.InvalidInputError(
                 f"a snapshot at {own} would lie in one folder with the files of its source, {theirs}; give another location"
             )

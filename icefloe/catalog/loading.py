@@ -10,15 +10,20 @@ later in this list wins, property by property.
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from icefloe.catalog.catalog import Catalog
 from icefloe.catalog.hadoop import HadoopCatalog
 from icefloe.catalog.memory import MemoryCatalog
+from icefloe.catalog.rest.catalog import RestCatalog
 from icefloe.catalog.sql import SqlCatalog
 from icefloe.errors import InvalidPropertyError
 
 CONFIGURATION_FILE = "~/.icefloe.toml"
 """Where named catalogs are configured."""
+
+EMBEDDED_CATALOG, EMBEDDED_WAREHOUSE = "icefloe", "icefloe-warehouse"
+"""The catalog of those who name none, and its folder."""
 
 _VARIABLE = "ICEFLOE_CATALOG__"
 _CLASSES: dict[str, type[Catalog]] = {
@@ -26,27 +31,39 @@ _CLASSES: dict[str, type[Catalog]] = {
     "jdbc": SqlCatalog,
     "hadoop": HadoopCatalog,
     "memory": MemoryCatalog,
+    "rest": RestCatalog,
 }
 
 
 def load_catalog(name: str = "default", **properties: object) -> Catalog:
     """The catalog of that name, from arguments, environment and `~/.icefloe.toml` (docs/catalogs.md).
 
-    `type` is `sql` (with `uri`), `hadoop` or `memory`; `warehouse` is where new tables go. All other properties, like
-    `s3.endpoint`, are for the storage.
+    `type` is `rest` or `sql` (both with `uri`), `hadoop` or `memory`; `warehouse` is where new tables go, or, of a REST
+    server, the name that it has for one. All other properties, like `s3.endpoint`, are for the storage.
     """
     given: object = name
     if not isinstance(given, str) or not given.strip():
         raise InvalidPropertyError(f"the name of a catalog is a text, not {given!r}")
     texts = catalog_properties(name, properties)
     catalog_type = texts.get("type", "").lower() or _type_of_uri(texts.get("uri", ""))
-    if catalog_type == "rest":
-        raise InvalidPropertyError(
-            f"catalog {name!r} is of type 'rest', which is not supported yet; sql, hadoop and memory are"
-        )
     if catalog_type not in _CLASSES:
         raise InvalidPropertyError(_unknown_type(name, catalog_type, bool(texts)))
     return _CLASSES[catalog_type](name, texts)
+
+
+def embedded_catalog(warehouse: str | os.PathLike[str] | None = None) -> Catalog:
+    """A catalog in SQLite with its tables beside it, in `./icefloe-warehouse` or the folder given."""
+    folder = Path(EMBEDDED_WAREHOUSE if warehouse is None else warehouse).absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    return load_catalog(EMBEDDED_CATALOG, type="sql", uri=f"sqlite:///{folder / 'catalog.db'}", warehouse=str(folder))
+
+
+def catalogs_of_file(path: str | os.PathLike[str]) -> dict[str, Catalog]:
+    """All catalogs of a configuration file, by name; what the environment says of them counts, too."""
+    return {
+        name: load_catalog(name, **{**dict(_flat(table, f"catalog.{name}")), **_from_environment(name)})
+        for name, table in _catalog_tables(os.fspath(path)).items()
+    }
 
 
 def _type_of_uri(uri: str) -> str:
@@ -58,9 +75,9 @@ def _type_of_uri(uri: str) -> str:
 
 def _unknown_type(name: str, catalog_type: str, is_configured: bool) -> str:
     if catalog_type:
-        return f"catalog {name!r} is of type {catalog_type!r}; known types are sql, hadoop and memory"
+        return f"catalog {name!r} is of type {catalog_type!r}; known types are rest, sql, hadoop and memory"
     if is_configured:
-        return f"catalog {name!r} has no type; set `type` to sql, hadoop or memory"
+        return f"catalog {name!r} has no type; set `type` to rest, sql, hadoop or memory"
     known = ", ".join(sorted(_catalog_tables())) or "none"
     return (
         f"nothing is known of catalog {name!r}: give `type`, `uri` and `warehouse`, or name it in {CONFIGURATION_FILE};"
@@ -81,18 +98,17 @@ def _from_file(name: str) -> dict[str, str]:
     return {}
 
 
-def _catalog_tables() -> Mapping[str, Mapping[str, object]]:
-    path = os.path.expanduser(CONFIGURATION_FILE)
+def _catalog_tables(named: str = CONFIGURATION_FILE) -> Mapping[str, Mapping[str, object]]:
     try:
-        with open(path, "rb") as file:
+        with open(os.path.expanduser(named), "rb") as file:
             content = tomllib.load(file)
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidPropertyError(f"{CONFIGURATION_FILE} cannot be read: {error}") from error
+        raise InvalidPropertyError(f"{named} cannot be read: {error}") from error
     tables = content.get("catalog", {})
     if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
-        raise InvalidPropertyError(f"{CONFIGURATION_FILE}: catalogs are tables like [catalog.lake]")
+        raise InvalidPropertyError(f"{named}: catalogs are tables like [catalog.lake]")
     return tables
 
 

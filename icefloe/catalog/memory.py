@@ -2,11 +2,11 @@
 
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from weakref import WeakValueDictionary
 
 from icefloe.catalog.identifiers import Identifier, show
-from icefloe.catalog.pointers import TABLE, VIEW, PointerCatalog, Pointers
+from icefloe.catalog.pointers import TABLE, VIEW, PointerCatalog, Pointers, PointerSwap
 from icefloe.errors import InvalidInputError, TableAlreadyExistsError
 
 
@@ -68,6 +68,17 @@ class MemoryPointers(Pointers):
         with self._content.lock:
             pointers = self._content.pointers.items()
             return {name for name, (noun, _) in pointers if noun == self._noun and name[:-1] == namespace}
+
+    def swap_all(self, swaps: Sequence[PointerSwap]) -> bool:
+        with self._content.lock:
+            if any(self._occupant(each.identifier) != each.expected for each in swaps):
+                return False
+            self._content.pointers |= {each.identifier: (self._noun, each.location) for each in swaps}
+            return True
+
+    def _occupant(self, identifier: Identifier) -> str | None:
+        """What has the name, a table or a view."""
+        return self._content.pointers.get(identifier, (None, None))[1]
 
 
 class MemoryCatalog(PointerCatalog):

@@ -38,7 +38,7 @@ class NamespaceOperations(ABC):
         """Create a namespace; those around it need not exist."""
         parsed = parse_namespace(namespace)
         self._check_name(parsed)
-        texts = _namespace_properties(properties)
+        texts = namespace_properties(properties)
         if self._namespace_exists(parsed):
             raise self._namespace_taken(parsed)
         self._create_namespace(parsed, texts)
@@ -51,16 +51,7 @@ class NamespaceOperations(ABC):
     def drop_namespace(self, namespace: Name) -> None:
         """Drop an empty namespace."""
         parsed = self._existing_namespace(namespace)
-        for noun, names in (
-            ("namespaces", self._child_namespaces(parsed)),
-            ("tables", self._table_names(parsed)),
-            ("views", self._view_names(parsed)),
-        ):
-            if names:
-                shown = ", ".join(show(name) for name in sorted(names)[:3]) + (", ..." if len(names) > 3 else "")
-                raise errors.NamespaceNotEmptyError(
-                    f"namespace {show(parsed)} still holds {len(names)} {noun}: {shown}"
-                )
+        self._check_empty(parsed)
         self._drop_namespace(parsed)
 
     def list_namespaces(self, namespace: Name = ()) -> list[Identifier]:
@@ -81,13 +72,13 @@ class NamespaceOperations(ABC):
     ) -> PropertiesUpdateSummary:
         """Remove and set properties of a namespace, in one step."""
         parsed = self._existing_namespace(namespace)
-        texts = _namespace_properties(updates)
+        texts = namespace_properties(updates)
         if isinstance(removals, str):
             raise errors.InvalidInputError(f"removals are a set of keys, not the text {removals!r}")
         removed = frozenset(removals or ())
         if both := sorted(removed & texts.keys()):
             raise errors.InvalidInputError(f"property {both[0]!r} is to be both removed and set; choose one")
-        before = self._change_namespace(parsed, removed, texts).keys()
+        before = frozenset(self._change_namespace(parsed, removed, texts))
         return PropertiesUpdateSummary(
             tuple(sorted(removed & before)), tuple(sorted(texts)), tuple(sorted(removed - before))
         )
@@ -114,8 +105,8 @@ class NamespaceOperations(ABC):
     @abstractmethod
     def _change_namespace(
         self, namespace: Identifier, removals: frozenset[str], updates: dict[str, str]
-    ) -> dict[str, str]:
-        """Change the properties, and return what they were before."""
+    ) -> Collection[str]:
+        """Change the properties, and return the keys of those to be removed, and maybe of others, that were there before."""
 
     @abstractmethod
     def _table_names(self, namespace: Identifier) -> set[Identifier]: ...
@@ -130,9 +121,25 @@ class NamespaceOperations(ABC):
 
     def _require_namespace(self, namespace: Identifier) -> None:
         if not self._namespace_exists(namespace):
-            raise errors.NoSuchNamespaceError(
-                f"no namespace {show(namespace)} in catalog {self._name!r}; create_namespace makes one"
-            )
+            raise self._no_namespace(namespace)
+
+    def _check_empty(self, namespace: Identifier) -> None:
+        """Fail if the namespace holds something."""
+        for noun, names in (
+            ("namespaces", self._child_namespaces(namespace)),
+            ("tables", self._table_names(namespace)),
+            ("views", self._view_names(namespace)),
+        ):
+            if names:
+                shown = ", ".join(show(name) for name in sorted(names)[:3]) + (", ..." if len(names) > 3 else "")
+                raise errors.NamespaceNotEmptyError(
+                    f"namespace {show(namespace)} still holds {len(names)} {noun}: {shown}"
+                )
+
+    def _no_namespace(self, namespace: Identifier) -> errors.NoSuchNamespaceError:
+        return errors.NoSuchNamespaceError(
+            f"no namespace {show(namespace)} in catalog {self._name!r}; create_namespace makes one"
+        )
 
     def _namespace_taken(self, namespace: Identifier) -> errors.NamespaceAlreadyExistsError:
         return errors.NamespaceAlreadyExistsError(
@@ -140,7 +147,8 @@ class NamespaceOperations(ABC):
         )
 
 
-def _namespace_properties(properties: Mapping[str, object] | None) -> dict[str, str]:
+def namespace_properties(properties: Mapping[str, object] | None) -> dict[str, str]:
+    """The properties of a namespace as texts."""
     texts = property_texts(properties)
     if EXISTS in texts:
         raise errors.InvalidPropertyError(f"property {EXISTS!r} is reserved: it says that a namespace exists")

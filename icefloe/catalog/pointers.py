@@ -1,22 +1,36 @@
 """Decides how a catalog commits that keeps, for each name, the location of a metadata file: write, then swap the pointer."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from icefloe import errors
+from icefloe import commit as cm, errors, metadata as md
 from icefloe.catalog import table_files
 from icefloe.catalog.catalog import Catalog
+from icefloe.catalog.committers import identifier_of
 from icefloe.catalog.identifiers import Identifier, show
 from icefloe.catalog.views import View, Views
-from icefloe.commit import BeforeSwap, Prepared, TableState, next_state, now_ms, stale
 from icefloe.maintenance import delete_quietly
-from icefloe.metadata import TableMetadata, ViewMetadata
 from icefloe.storage import Storage
 
 TABLE, VIEW = "table", "view"
 """What a name can stand for; tables and views share their names."""
 
-_NOT_COMMITTED = "of a commit that did not happen"
+NOT_COMMITTED = "of a commit that did not happen"
+"""Why a file is deleted."""
+
+
+class RefusedAlongsideError(Exception):
+    """What was to be done in the transaction of a change refuses it; nothing happened."""
+
+
+@dataclass(frozen=True, slots=True)
+class PointerSwap:
+    """A name is to stand for another metadata file than the expected one; None: the name must be free."""
+
+    identifier: Identifier
+    expected: str | None
+    location: str
 
 
 class Pointers(ABC):
@@ -57,21 +71,25 @@ class Pointers(ABC):
     def names(self, namespace: Identifier) -> set[Identifier]:
         """The names in a namespace."""
 
+    @abstractmethod
+    def swap_all(self, swaps: Sequence[PointerSwap]) -> bool:
+        """Several swaps in one step, all or none; whether all names were as expected, and all were done."""
+
     def take(self, identifier: Identifier, location: str, storage: Storage) -> bool:
         """Let a new file have a name that is free; whether it was. If the file certainly does not have it, it is deleted."""
         try:
             done = self.insert(identifier, location)
         except errors.CommitStateUnknown:
             # The name may be ours all the same; to find it free proves nothing, as our step may still arrive.
-            seen = self._seen(identifier)
+            seen = self.seen(identifier)
             if seen is None:
                 raise
             done = seen == location
-        except (errors.StorageError, errors.InvalidInputError):
+        except (errors.StorageError, errors.InvalidInputError, RefusedAlongsideError):
             delete_quietly(storage, [location], "of a name that was not taken")
             raise
         # A request may have been sent twice by something on the way: then the name is ours.
-        if done or self._seen(identifier) == location:
+        if done or self.seen(identifier) == location:
             return True
         delete_quietly(storage, [location], "of a name that was taken")
         return False
@@ -84,16 +102,16 @@ class Pointers(ABC):
         for certain that nothing happened.
         """
         try:
-            return self.swap(identifier, expected, location) or self._seen(identifier) == location
+            return self.swap(identifier, expected, location) or self.seen(identifier) == location
         except errors.CommitStateUnknown:
-            if self._seen(identifier) != location:
+            if self.seen(identifier) != location:
                 raise
             return True
         except errors.StorageError as error:
-            delete_quietly(storage, [location], _NOT_COMMITTED)
+            delete_quietly(storage, [location], NOT_COMMITTED)
             raise self.not_changed(identifier, f"nothing happened: {error}") from error
-        except errors.InvalidInputError:
-            delete_quietly(storage, [location], _NOT_COMMITTED)
+        except (errors.InvalidInputError, RefusedAlongsideError):
+            delete_quietly(storage, [location], NOT_COMMITTED)
             raise
 
     def lost(self, identifier: Identifier, expected: str) -> errors.CommitFailed:
@@ -104,7 +122,7 @@ class Pointers(ABC):
         """The error of a swap that certainly did not happen."""
         return errors.CommitFailed(f"{self._noun} {show((self._catalog, *identifier))} was not changed; {problem}")
 
-    def _seen(self, identifier: Identifier) -> str | None:
+    def seen(self, identifier: Identifier) -> str | None:
         """The pointer as far as it can be read, after a step whose outcome is open."""
         try:
             return self.find(identifier)
@@ -138,17 +156,17 @@ class PointerCatalog(Catalog):
     def _table_names(self, namespace: Identifier) -> set[Identifier]:
         return self._table_pointers.names(namespace)
 
-    def _table_state(self, identifier: Identifier) -> TableState | None:
+    def _table_state(self, identifier: Identifier) -> cm.TableState | None:
         location = self._table_pointers.find(identifier)
         if location is None:
             return None
-        return TableState(table_files.read_table_metadata(self._storage, location), location)
+        return cm.TableState(table_files.read_table_metadata(self._storage, location), location)
 
-    def _create_table(self, identifier: Identifier, metadata: TableMetadata) -> TableState:
+    def _create_table(self, identifier: Identifier, metadata: md.TableMetadata) -> cm.TableState:
         location = table_files.write_table_metadata(self._storage, metadata, None)
         if not self._table_pointers.take(identifier, location, self._storage):
             raise self._taken(identifier)
-        return TableState(metadata, location)
+        return cm.TableState(metadata, location)
 
     def _taken(self, identifier: Identifier) -> errors.AlreadyExistsError:
         if self._view_pointers.find(identifier) is not None:
@@ -164,7 +182,7 @@ class PointerCatalog(Catalog):
             return errors.NoSuchTableError(f"{show(identifier)} is a view, not a table, in catalog {self._name!r}")
         return super()._no_table(identifier)
 
-    def _register_table(self, identifier: Identifier, state: TableState, current: TableState | None) -> None:
+    def _register_table(self, identifier: Identifier, state: cm.TableState, current: cm.TableState | None) -> None:
         location = str(state.metadata_location)
         if current is None:
             if not self._table_pointers.insert(identifier, location):
@@ -180,10 +198,10 @@ class PointerCatalog(Catalog):
         if not self._table_pointers.move(source, target):
             raise self._no_table(source)
 
-    def _drop_table(self, identifier: Identifier, state: TableState | None) -> bool:
+    def _drop_table(self, identifier: Identifier, state: cm.TableState | None) -> bool:
         return self._table_pointers.remove(identifier, None if state is None else state.metadata_location)
 
-    def _reload_table(self, identifier: Identifier) -> TableState:
+    def _reload_table(self, identifier: Identifier) -> cm.TableState:
         # Before the table is read: a race that is lost later may concern a newer state.
         lost = self._lost.pop(identifier, [])
         state = self._existing_table(identifier)
@@ -191,12 +209,12 @@ class PointerCatalog(Catalog):
         # Another table may have the name by now: it says nothing about these files.
         own = [location for table_uuid, location in lost if table_uuid == state.metadata.table_uuid]
         if leftovers := [location for location in own if location not in needed]:
-            delete_quietly(self._storage, leftovers, _NOT_COMMITTED)
+            delete_quietly(self._storage, leftovers, NOT_COMMITTED)
         return state
 
     def _commit_table(
-        self, identifier: Identifier, base: TableState, prepared: Prepared, before_swap: BeforeSwap
-    ) -> TableState:
+        self, identifier: Identifier, base: cm.TableState, prepared: cm.Prepared, before_swap: cm.BeforeSwap
+    ) -> cm.TableState:
         """One attempt to change a table: see `Committer.commit`.
 
         The metadata is written beside the files that it names, and the swap waits for all of them.
@@ -208,8 +226,8 @@ class PointerCatalog(Catalog):
             if current is None:
                 raise self._no_table(identifier)
             if current != base.metadata_location:
-                raise errors.StaleBaseError(stale(name, base.metadata_location, current))
-            changed = next_state(base, prepared, now_ms())
+                raise errors.StaleBaseError(cm.stale(name, base.metadata_location, current))
+            changed = cm.next_state(base, prepared, cm.now_ms())
             if changed is base.metadata:
                 return base
             location = table_files.write_table_metadata(self._storage, changed, expected)
@@ -218,13 +236,25 @@ class PointerCatalog(Catalog):
         try:
             before_swap()
         except Exception:
-            delete_quietly(self._storage, [location], _NOT_COMMITTED)
+            delete_quietly(self._storage, [location], NOT_COMMITTED)
             raise
         if not self._table_pointers.replace(identifier, expected, location, self._storage):
             self._lost.setdefault(identifier, []).append((changed.table_uuid, location))
             raise self._table_pointers.lost(identifier, expected)
         table_files.delete_superseded(self._storage, base, changed)
-        return TableState(changed, location)
+        return cm.TableState(changed, location)
+
+    def _commit_tables(self, parts: Sequence[cm.Part]) -> list[cm.TableState]:
+        # What a server may ask of a catalog is made of the catalogs here.
+        from icefloe.catalog.serving import ServedCatalog, TableChange
+
+        def change(part: cm.Part) -> TableChange:
+            identifier = identifier_of(part.committer)
+            if part.base.metadata_location is None:
+                return TableChange(identifier, None, created=cm.next_state(part.base, part.prepared, cm.now_ms()))
+            return TableChange(identifier, part.base, part.prepared)
+
+        return ServedCatalog(self).commit_all([change(part) for part in parts])
 
 
 class PointerViews(Views):
@@ -248,14 +278,14 @@ class PointerViews(Views):
     def _names(self, namespace: Identifier) -> set[Identifier]:
         return self._pointers.names(namespace)
 
-    def _store_new(self, identifier: Identifier, view: ViewMetadata) -> View:
+    def _store_new(self, identifier: Identifier, view: md.ViewMetadata) -> View:
         self._pointers.check_kept()
         location = table_files.write_view_metadata(self._storage, view, None)
         if not self._pointers.take(identifier, location, self._storage):
             raise self._taken(identifier)
         return View(identifier, view, location)
 
-    def _swap(self, base: View, changed: ViewMetadata) -> View:
+    def _swap(self, base: View, changed: md.ViewMetadata) -> View:
         try:
             location = table_files.write_view_metadata(self._storage, changed, base.metadata_location)
         except errors.StorageError as error:
@@ -264,7 +294,7 @@ class PointerViews(Views):
             ) from error
         if not self._pointers.replace(base.identifier, base.metadata_location, location, self._storage):
             # Later versions of a view do not need the files of earlier ones.
-            delete_quietly(self._storage, [location], _NOT_COMMITTED)
+            delete_quietly(self._storage, [location], NOT_COMMITTED)
             raise self._pointers.lost(base.identifier, base.metadata_location)
         return View(base.identifier, changed, location)
 

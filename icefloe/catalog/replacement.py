@@ -7,10 +7,9 @@ ones; properties are added to the existing ones; `main` starts afresh, other bra
 from collections.abc import Iterator
 from itertools import count
 
+from icefloe import commit as cm, errors, metadata as md
 from icefloe.catalog.definitions import TableDefinition
-from icefloe.commit import Prepared, Workbench
-from icefloe.errors import ValidationError
-from icefloe.metadata import MAIN_BRANCH, TableMetadata, requirements as req, updates as up
+from icefloe.metadata import requirements as req, updates as up
 from icefloe.partitioning import PartitionField, PartitionSpec, rebind_order, rebind_spec, transforms as tr
 from icefloe.schema import assign_fresh_ids
 from icefloe.versions import Feature, allows
@@ -35,10 +34,10 @@ class ReplaceTable:
         """None: what the table held stays in its history."""
         return ()
 
-    def prepare(self, metadata: TableMetadata, bench: Workbench) -> Prepared:
+    def prepare(self, metadata: md.TableMetadata, bench: cm.Workbench) -> cm.Prepared:
         """The updates for the table as it is then; rows that come meanwhile are to be replaced too."""
-        main = metadata.refs.get(MAIN_BRANCH)
-        same_rows = req.AssertRefSnapshotId(MAIN_BRANCH, None if main is None else main.snapshot_id)
+        main = metadata.refs.get(md.MAIN_BRANCH)
+        same_rows = req.AssertRefSnapshotId(md.MAIN_BRANCH, None if main is None else main.snapshot_id)
         updates = tuple(_updates(metadata, self._definition, self._location))
         structure = tuple(
             update for update in updates if isinstance(update, up.AddSchemaUpdate | up.AddPartitionSpecUpdate)
@@ -46,19 +45,19 @@ class ReplaceTable:
         if self._structure is None or not bench.first_parents:
             self._structure = structure
         if structure != self._structure:
-            raise ValidationError(
+            raise errors.ValidationError(
                 "columns or partition fields of the table were changed by another commit since it was to be replaced, so that"
                 " those of the new one would get other ids; begin again"
             )
-        return Prepared(updates, (same_rows,))
+        return cm.Prepared(updates, (same_rows,))
 
 
-def _updates(base: TableMetadata, definition: TableDefinition, location: str | None) -> Iterator[up.TableUpdate]:
+def _updates(base: md.TableMetadata, definition: TableDefinition, location: str | None) -> Iterator[up.TableUpdate]:
     version = base.format_version if definition.format_version is None else definition.format_version
     if version != base.format_version:
         yield up.UpgradeFormatVersionUpdate(version)
-    if MAIN_BRANCH in base.refs:
-        yield up.RemoveSnapshotRefUpdate(MAIN_BRANCH)
+    if md.MAIN_BRANCH in base.refs:
+        yield up.RemoveSnapshotRefUpdate(md.MAIN_BRANCH)
     schema = assign_fresh_ids(definition.schema, base.last_column_id + 1, base.schema())
     spec = rebind_spec(definition.spec, definition.schema, schema)
     yield up.AddSchemaUpdate(schema)
@@ -73,7 +72,7 @@ def _updates(base: TableMetadata, definition: TableDefinition, location: str | N
         yield up.SetPropertiesUpdate(dict(definition.properties))
 
 
-def _with_known_ids(spec: PartitionSpec, base: TableMetadata) -> PartitionSpec:
+def _with_known_ids(spec: PartitionSpec, base: md.TableMetadata) -> PartitionSpec:
     """The spec with the ids of partition fields that the table had before, and new ones for the others."""
     numbers = count(base.last_partition_id + 1)
     if not allows(base.format_version, Feature.DROPPING_PARTITION_FIELDS):

@@ -2,22 +2,23 @@
 
 Version 1 of their layout has a column that tells views from tables; a database of version 0 is used as it is, without views,
 unless `schema_version` (PyIceberg) or `jdbc.schema-version` (Java) asks for version 1. A namespace is there when it has
-properties or when something is in it, or in a namespace in it.
+properties or when something is in it, or in a namespace in it. It is kept with dots between its parts, as the others have
+it; a dot in a part, which they cannot keep, is kept as `%2E`, and a percent sign that could be taken for one so as `%25`.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.engine.reflection import Inspector
 
-from icefloe import properties as props
+from icefloe import errors, properties as props
 from icefloe.catalog.identifiers import Identifier, check_length, show
 from icefloe.catalog.namespaces import EXISTS
-from icefloe.catalog.pointers import TABLE, VIEW, PointerCatalog, Pointers
+from icefloe.catalog.pointers import TABLE, VIEW, PointerCatalog, Pointers, PointerSwap
 from icefloe.catalog.sql_database import Database, TakenError
-from icefloe.errors import InvalidInputError, InvalidPropertyError, StateError, StorageError, TableAlreadyExistsError
 
 NAME_LENGTH = 255
 """The longest name of a catalog, a namespace with its dots, a table, or a property."""
@@ -87,16 +88,27 @@ class SqlPointers(Pointers):
     def find(self, identifier: Identifier) -> str | None:
         rows = self._database.read(self._finding, self._name_values(identifier))
         if rows and rows[0][0] is None:
-            raise StateError(f"{show(identifier)} has no metadata location in {self._database}")
+            raise errors.StateError(f"{show(identifier)} has no metadata location in {self._database}")
         return rows[0][0] if rows else None
 
     def check_kept(self) -> None:
         if self._noun == VIEW and not self._tells_views:
-            raise InvalidInputError(
+            raise errors.InvalidInputError(
                 f"{self._database} keeps no views: its tables are of version 0; schema_version='v1' adds what is missing"
             )
 
     def insert(self, identifier: Identifier, location: str) -> bool:
+        def add(connection: Connection) -> None:
+            self._insert(connection, identifier, location)
+            self._database.changed(connection, location)
+
+        try:
+            self._database.write(add)
+        except TakenError:
+            return False
+        return True
+
+    def _insert(self, connection: Connection, identifier: Identifier, location: str) -> None:
         row = {
             "catalog_name": self._catalog,
             "table_namespace": _namespace_text(identifier[:-1]),
@@ -106,15 +118,32 @@ class SqlPointers(Pointers):
         }
         if self._tells_views:
             row["iceberg_type"] = self._noun.upper()
+        connection.execute(sa.insert(_POINTERS).values(row))
+
+    def swap(self, identifier: Identifier, expected: str, location: str) -> bool:
+        values = self._swap_values(PointerSwap(identifier, expected, location))
+        return self._changed_one(self._swapping, values, location)
+
+    def _swap_values(self, swap: PointerSwap) -> dict[str, str]:
+        location = check_length(swap.location, TEXT_LENGTH, "metadata location")
+        return {**self._name_values(swap.identifier), "swapped_from": str(swap.expected), "swapped_to": location}
+
+    def swap_all(self, swaps: Sequence[PointerSwap]) -> bool:
+        def change(connection: Connection) -> None:
+            # In one order for all writers: else two of them could wait for each other.
+            for each in sorted(swaps, key=lambda swap: swap.identifier):
+                if each.expected is None:
+                    self._insert(connection, each.identifier, each.location)
+                    continue
+                if not self._change_one(connection, self._swapping, self._swap_values(each)):
+                    raise TakenError(show(each.identifier))
+            self._database.changed(connection)
+
         try:
-            self._database.write(lambda connection: connection.execute(sa.insert(_POINTERS).values(row)))
+            self._database.write(change)
         except TakenError:
             return False
         return True
-
-    def swap(self, identifier: Identifier, expected: str, location: str) -> bool:
-        values = {"swapped_from": expected, "swapped_to": check_length(location, TEXT_LENGTH, "metadata location")}
-        return self._changed_one(self._swapping, {**self._name_values(identifier), **values})
 
     def remove(self, identifier: Identifier, expected: str | None = None) -> bool:
         statement = sa.delete(_POINTERS).where(self._is_meant)
@@ -127,7 +156,9 @@ class SqlPointers(Pointers):
         try:
             return self._changed_one(sa.update(_POINTERS).where(self._is_meant).values(name), self._name_values(source))
         except TakenError:
-            raise TableAlreadyExistsError(f"{show(target)} already exists in catalog {self._catalog!r}") from None
+            raise errors.TableAlreadyExistsError(
+                f"{show(target)} already exists in catalog {self._catalog!r}"
+            ) from None
 
     def names(self, namespace: Identifier) -> set[Identifier]:
         rows = self._database.read(
@@ -144,19 +175,27 @@ class SqlPointers(Pointers):
         columns = (_POINTERS.c.table_namespace, _POINTERS.c.table_name, _POINTERS.c.metadata_location)
         of_noun = sa.and_(_POINTERS.c.catalog_name == self._catalog, self._is_of_noun())
         rows = self._database.read(sa.select(*columns).where(of_noun))
-        return [((*namespace.split("."), name), location) for namespace, name, location in rows if location]
+        return [((*_namespace_parts(namespace), name), location) for namespace, name, location in rows if location]
 
-    def _changed_one(self, statement: sa.Update | sa.Delete, values: Mapping[str, str]) -> bool:
+    def _changed_one(
+        self, statement: sa.Update | sa.Delete, values: Mapping[str, str], location: str | None = None
+    ) -> bool:
         """Whether a conditional change, in a transaction of its own, met the one row that it was meant for."""
 
         def change(connection: Connection) -> bool:
-            rows = connection.execute(statement, values).rowcount
-            if rows not in (0, 1):
-                # This rolls the transaction back.
-                raise StateError(f"{self._database} says that {rows} rows have one name; nothing was changed")
-            return bool(rows == 1)
+            is_changed = self._change_one(connection, statement, values)
+            if is_changed:
+                self._database.changed(connection, location)
+            return is_changed
 
         return self._database.write(change)
+
+    def _change_one(self, connection: Connection, statement: sa.Update | sa.Delete, values: Mapping[str, str]) -> bool:
+        rows = connection.execute(statement, values).rowcount
+        if rows not in (0, 1):
+            # This rolls the transaction back.
+            raise errors.StateError(f"{self._database} says that {rows} rows have one name; nothing was changed")
+        return bool(rows == 1)
 
 
 class SqlCatalog(PointerCatalog):
@@ -182,10 +221,10 @@ class SqlCatalog(PointerCatalog):
         if columns is None:
             switches = ("init_catalog_tables", "jdbc.init-catalog-tables")
             if not all(props.property_as_bool(self._properties, key, True) for key in switches):
-                raise StateError(f"{self._database} has no tables of a catalog, and is not to get any")
+                raise errors.StateError(f"{self._database} has no tables of a catalog, and is not to get any")
             try:
                 self._database.create_tables(_SCHEMA)
-            except (StorageError, TakenError):
+            except (errors.StorageError, TakenError):
                 # Another program may have created them at the same moment.
                 if self._columns() is None:
                     raise
@@ -219,7 +258,7 @@ class SqlCatalog(PointerCatalog):
         for part in identifier:
             check_length(part, NAME_LENGTH, "name")
         # The last part of a table's name may hold dots; that the namespace is checked without it is seen to by callers.
-        check_length(".".join(identifier[:-1]), NAME_LENGTH, "namespace")
+        _namespace_text(identifier[:-1])
 
     def _namespace_exists(self, namespace: Identifier) -> bool:
         return bool(self._namespace_texts(_namespace_text(namespace), limit=1))
@@ -238,19 +277,27 @@ class SqlCatalog(PointerCatalog):
 
     def _child_namespaces(self, parent: Identifier) -> set[Identifier]:
         depth = len(parent) + 1
-        names = (tuple(text.split(".")) for text in self._namespace_texts(_namespace_text(parent)) if text)
+        names = (_namespace_parts(text) for text in self._namespace_texts(_namespace_text(parent)) if text)
         return {name[:depth] for name in names if len(name) >= depth}
 
     def _create_namespace(self, namespace: Identifier, properties: dict[str, str]) -> None:
         rows = self._property_rows(namespace, {**properties, EXISTS: "true"})
+
+        def create(connection: Connection) -> None:
+            connection.execute(sa.insert(_NAMESPACES), rows)
+            self._database.changed(connection)
+
         try:
-            self._database.write(lambda connection: connection.execute(sa.insert(_NAMESPACES), rows))
+            self._database.write(create)
         except TakenError:
             raise self._namespace_taken(namespace) from None
 
     def _drop_namespace(self, namespace: Identifier) -> None:
-        statement = sa.delete(_NAMESPACES).where(self._is_namespace(namespace))
-        self._database.write(lambda connection: connection.execute(statement))
+        def drop(connection: Connection) -> None:
+            connection.execute(sa.delete(_NAMESPACES).where(self._is_namespace(namespace)))
+            self._database.changed(connection)
+
+        self._database.write(drop)
 
     def _load_namespace(self, namespace: Identifier) -> dict[str, str]:
         rows = self._database.read(self._properties_query(namespace))
@@ -270,6 +317,7 @@ class SqlCatalog(PointerCatalog):
                 )
             )
             connection.execute(sa.insert(_NAMESPACES), rows)
+            self._database.changed(connection)
             return before
 
         return self._database.write(change)
@@ -282,8 +330,12 @@ class SqlCatalog(PointerCatalog):
 
     def _property_rows(self, namespace: Identifier, properties: dict[str, str]) -> list[dict[str, str]]:
         for key, value in properties.items():
+            if "\x00" in key + value:
+                raise errors.InvalidPropertyError(
+                    f"property {key[:40]!r} of namespace {show(namespace)} holds a zero character, which databases refuse"
+                )
             if len(key) > NAME_LENGTH or len(value) > TEXT_LENGTH:
-                raise InvalidPropertyError(
+                raise errors.InvalidPropertyError(
                     f"property {key[:40]!r} of namespace {show(namespace)} has a key of {len(key)} and a value of"
                     f" {len(value)} characters; this catalog keeps at most {NAME_LENGTH} and {TEXT_LENGTH}"
                 )
@@ -299,11 +351,16 @@ class SqlCatalog(PointerCatalog):
         return f"SqlCatalog({self._name!r}, uri={str(self._database)!r}, warehouse={self._warehouse!r})"
 
 
+_ESCAPED = re.compile(r"\.|%(?=2E|25)")
+_ESCAPES = re.compile(r"%(2E|25)")
+
+
 def _namespace_text(namespace: Identifier) -> str:
-    """A namespace as it is kept: with dots between its parts, which can therefore hold none."""
-    for part in namespace:
-        if "." in part:
-            raise InvalidInputError(
-                f"namespace {show(namespace)} has the part {part!r}; a SQL catalog keeps dots between parts only"
-            )
-    return check_length(".".join(namespace), NAME_LENGTH, "namespace")
+    """A namespace as it is kept: with dots between its parts."""
+    parts = (_ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", part) for part in namespace)
+    return check_length(".".join(parts), NAME_LENGTH, "namespace")
+
+
+def _namespace_parts(text: str) -> Identifier:
+    """The parts of a namespace that is kept so."""
+    return tuple(_ESCAPES.sub(lambda match: chr(int(match[1], 16)), part) for part in text.split("."))

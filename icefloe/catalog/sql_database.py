@@ -2,14 +2,16 @@
 
 Every change is one transaction. As long as its COMMIT was not sent, nothing can have happened: such a failure is a
 StorageError. A failure of the COMMIT itself leaves everything open: CommitStateUnknown; but a SQLite whose disk is full has
-written no commit, since that comes last, and rolls back.
+written no commit, since that comes last, and rolls back. A server may have more to write in the transaction of a change,
+such as that a request was answered: `alongside`.
 """
 
 import os
 import sqlite3
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -21,10 +23,15 @@ from icefloe.errors import CommitStateUnknown, InvalidPropertyError, NotInstalle
 from icefloe.storage import redacted
 
 Result = TypeVar("Result")
+Alongside = Callable[[Connection, str | None], None]
+"""More work in the transaction of a change; it gets the metadata location that the change sets, if it sets one."""
 
 BUSY_TIMEOUT_SECONDS = 60
 """How long a writer of SQLite waits for others."""
 
+_WRITING: Mapping[str, Any] = {"pool_pre_ping": True, "isolation_level": "READ COMMITTED"}
+_READING: Mapping[str, Any] = {"isolation_level": "AUTOCOMMIT", "pool_reset_on_return": None}
+"""Without a transaction around it, and without a look at the connection before, a query is one question."""
 _POSTGRESQL_DRIVER = "postgresql+psycopg"
 _WRITES = "icefloe_writes"
 _CREATION_LOCK = 0x1CEF10E
@@ -42,6 +49,8 @@ class Database:
         self._catalog = catalog
         self._lock = threading.Lock()
         self._engine: tuple[int, Engine] | None = None
+        self._reader: tuple[int, Engine] | None = None
+        self._more = threading.local()
 
     @property
     def is_sqlite(self) -> bool:
@@ -60,8 +69,23 @@ class Database:
         return f"{url.get_backend_name()}:{address}"
 
     def read(self, statement: sa.Select[Any], values: Mapping[str, str] | None = None) -> list[Any]:
-        """The rows of a query."""
-        return self._connected(lambda connection: list(connection.execute(statement, values).all()))
+        """The rows of a query, by one question to the database."""
+        if self.is_sqlite:
+            return self._connected(lambda connection: list(connection.execute(statement, values).all()))
+        try:
+            return self._ask(statement, values)
+        except SQLAlchemyError as error:
+            # A connection that was idle may have been closed by the other end; a new one will do.
+            if not getattr(error, "connection_invalidated", False):
+                raise self._failure(error) from None
+        try:
+            return self._ask(statement, values)
+        except SQLAlchemyError as error:
+            raise self._failure(error) from None
+
+    def _ask(self, statement: sa.Select[Any], values: Mapping[str, str] | None) -> list[Any]:
+        with self._opened_reader().connect() as connection:
+            return list(connection.execute(statement, values).all())
 
     def inspect(self, look: Callable[[Inspector], Result]) -> Result:
         """What `look` sees in the database's own description."""
@@ -100,6 +124,27 @@ class Database:
                 ) from None
         return result
 
+    def transaction(self, work: Callable[[Connection], Result]) -> Result:
+        """The same, to change the tables of the database themselves."""
+        if self.is_sqlite:
+            self._prefer_wal()
+        return self.write(work)
+
+    @contextmanager
+    def alongside(self, more: Alongside) -> Iterator[None]:
+        """In this block, and this thread, every change does more work in its transaction, if it changes anything."""
+        self._more.work = more
+        try:
+            yield
+        finally:
+            self._more.work = None
+
+    def changed(self, connection: Connection, location: str | None = None) -> None:
+        """To be called in the transaction of a change of names, once it has changed something."""
+        more: Alongside | None = getattr(self._more, "work", None)
+        if more is not None:
+            more(connection, location)
+
     def create_tables(self, tables: sa.MetaData) -> None:
         """Create what is missing; others may do the same at the same time."""
 
@@ -108,29 +153,30 @@ class Database:
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATION_LOCK)))
             tables.create_all(connection)
 
-        if self.is_sqlite:
-            self._prefer_wal()
-        self.write(create)
+        self.transaction(create)
 
     def close(self) -> None:
         """Close all connections."""
         with self._lock:
-            opened, self._engine = self._engine, None
-        if opened is not None and opened[0] == os.getpid():
-            opened[1].dispose()
+            opened, self._engine, self._reader = (self._engine, self._reader), None, None
+        for engine in opened:
+            if engine is not None and engine[0] == os.getpid():
+                engine[1].dispose()
 
     def _opened(self) -> Engine:
         with self._lock:
             if self._engine is None or self._engine[0] != os.getpid():
-                self._engine = (os.getpid(), self._open())
+                patient = {"connect_args": {"timeout": BUSY_TIMEOUT_SECONDS}}
+                self._engine = (os.getpid(), self._open(patient if self.is_sqlite else _WRITING))
             return self._engine[1]
 
-    def _open(self) -> Engine:
-        options: Mapping[str, Any]
-        if self.is_sqlite:
-            options = {"connect_args": {"timeout": BUSY_TIMEOUT_SECONDS}}
-        else:
-            options = {"pool_pre_ping": True, "isolation_level": "READ COMMITTED"}
+    def _opened_reader(self) -> Engine:
+        with self._lock:
+            if self._reader is None or self._reader[0] != os.getpid():
+                self._reader = (os.getpid(), self._open(_READING))
+            return self._reader[1]
+
+    def _open(self, options: Mapping[str, Any]) -> Engine:
         try:
             engine = sa.create_engine(self._url, **options)
         except (ArgumentError, NoSuchModuleError) as error:

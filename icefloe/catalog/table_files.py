@@ -7,9 +7,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from icefloe import metadata as md, properties as props
-from icefloe.commit import TableState, metadata_folder
-from icefloe.errors import CorruptFileError, InvalidInputError, InvalidLocationError, UnsupportedVersionError
+from icefloe import commit as cm, errors, metadata as md, properties as props
 from icefloe.maintenance import Ownership, delete_own
 from icefloe.storage import Storage, absolute_location, identity
 
@@ -23,6 +21,27 @@ UNIQUE_TABLE_LOCATION = "unique-table-location"
 _OF_ALL_CATALOGS = {"type", "uri", "warehouse", UNIQUE_TABLE_LOCATION}
 _OF_SQL_CATALOGS = {"schema_version", "init_catalog_tables", "echo", "pool_pre_ping"}
 _OWN_PREFIXES = ("jdbc.", "table-default.", "table-override.")
+_OF_REST_CATALOGS = (
+    "audience",
+    "auth.",
+    "credential",
+    "gcp.auth.",
+    "header.",
+    "namespace-separator",
+    "oauth2-",
+    "prefix",
+    "resource",
+    "rest-",
+    "rest.",
+    "scan-planning-mode",
+    "scope",
+    "snapshot-loading-mode",
+    "ssl.",
+    "token",
+    "urn:",
+    "view-",
+)
+"""How properties begin that are for the connection to a REST catalog, its credentials among them."""
 _UNSAFE = re.compile(r'[/\\?#%*:|"<>]')
 
 
@@ -32,14 +51,14 @@ def warehouse_of(name: str, properties: Mapping[str, str]) -> str | None:
     if warehouse is None:
         return None
     if not warehouse.strip():
-        raise InvalidLocationError(f"the warehouse of catalog {name!r} is empty; give a path or a location")
+        raise errors.InvalidLocationError(f"the warehouse of catalog {name!r} is empty; give a path or a location")
     return md.strip_trailing_slash(absolute_location(warehouse))
 
 
 def storage_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties that are for files: all that are not for the catalog itself."""
-    own = _OF_ALL_CATALOGS | _OF_SQL_CATALOGS
-    return {key: value for key, value in properties.items() if key not in own and not key.startswith(_OWN_PREFIXES)}
+    own, prefixes = _OF_ALL_CATALOGS | _OF_SQL_CATALOGS, _OWN_PREFIXES + _OF_REST_CATALOGS
+    return {key: value for key, value in properties.items() if key not in own and not key.startswith(prefixes)}
 
 
 def folder_name(part: str) -> str:
@@ -70,12 +89,16 @@ def new_location(folder: str, name: str, properties: Mapping[str, str], storage:
 
 def read_table_metadata(storage: Storage, location: str) -> md.TableMetadata:
     """The table metadata in a file; if it names no table location, that is derived from the file's own."""
-    metadata = _read(storage, location, md.decode_metadata_file)
+    return with_location(_read(storage, location, md.decode_metadata_file), location)
+
+
+def with_location(metadata: md.TableMetadata, location: str) -> md.TableMetadata:
+    """The metadata of a file; if it names no table location, that is derived from the file's own."""
     if metadata.location is not None:
         return metadata
     folder = location.rpartition("/")[0]
     if not folder.endswith("/metadata"):
-        raise InvalidLocationError(
+        raise errors.InvalidLocationError(
             f"{location} names no table location, and is not in a folder `metadata`, from which it could be derived"
         )
     return metadata.evolve(location=folder.removesuffix("/metadata"))
@@ -88,7 +111,7 @@ def read_view_metadata(storage: Storage, location: str) -> md.ViewMetadata:
 
 def write_table_metadata(storage: Storage, metadata: md.TableMetadata, previous: str | None) -> str:
     """Write the metadata as the version after the file `previous`; the new file's location."""
-    location = f"{metadata_folder(metadata)}/{_new_name(previous, metadata.properties)}"
+    location = f"{cm.metadata_folder(metadata)}/{_new_name(previous, metadata.properties)}"
     storage.write(location, md.encode_metadata_file(metadata, compression_for(metadata.properties)))
     return location
 
@@ -106,7 +129,7 @@ def compression_for(properties: props.Properties) -> md.MetadataCompression:
     return md.MetadataCompression(props.METADATA_COMPRESSION.of(properties))
 
 
-def delete_superseded(storage: Storage, base: TableState, changed: md.TableMetadata) -> None:
+def delete_superseded(storage: Storage, base: cm.TableState, changed: md.TableMetadata) -> None:
     """After a commit: delete the metadata files that fell out of the log, if the table asks for that."""
     try:
         if not props.METADATA_DELETE_AFTER_COMMIT.of(changed.properties):
@@ -114,7 +137,7 @@ def delete_superseded(storage: Storage, base: TableState, changed: md.TableMetad
         logged = {identity(entry.metadata_file) for entry in changed.metadata_log}
         paths = (entry.metadata_file for entry in base.metadata.metadata_log)
         old = [md.resolve_location(changed.location, path) for path in paths if identity(path) not in logged]
-    except InvalidInputError as error:
+    except errors.InvalidInputError as error:
         LOG.warning("old metadata files stay behind: %s", error)
         return
     if old:
@@ -129,11 +152,11 @@ def _read(storage: Storage, location: str, decode: Callable[[bytes, md.Limits], 
     data = storage.read(location)
     try:
         return decode(data, storage.limits)
-    except UnsupportedVersionError as error:
-        raise UnsupportedVersionError(f"{location}: {error}") from error
-    except InvalidLocationError:
+    except errors.UnsupportedVersionError as error:
+        raise errors.UnsupportedVersionError(f"{location}: {error}") from error
+    except errors.InvalidLocationError:
         raise
-    except InvalidInputError as error:
-        raise CorruptFileError(location, str(error)) from error
+    except errors.InvalidInputError as error:
+        raise errors.CorruptFileError(location, str(error)) from error
     except MemoryError:
-        raise CorruptFileError(location, f"its {len(data)} bytes take more memory than there is") from None
+        raise errors.CorruptFileError(location, f"its {len(data)} bytes take more memory than there is") from None

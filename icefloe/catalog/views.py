@@ -1,15 +1,14 @@
 """Decides how views are created, changed and looked up: a metadata file for each, under names that they share with tables."""
 
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from icefloe import commit as cm, errors, metadata as md
 from icefloe.catalog.definitions import SchemaLike, described_by, property_texts, read_schema
 from icefloe.catalog.identifiers import Identifier, Name, parse_identifier, parse_namespace, show
-from icefloe.commit import now_ms
-from icefloe.errors import CommitFailed, InvalidInputError, NoSuchViewError
-from icefloe.metadata import SQLViewRepresentation, ViewMetadata, ViewVersion, apply_view_all, updates as up
+from icefloe.metadata import updates as up
 from icefloe.schema import Schema
 
 if TYPE_CHECKING:
@@ -19,7 +18,8 @@ DEFAULT_DIALECT = "spark"
 """The dialect of a query that is given as a bare text."""
 
 _Identifiers: TypeAlias = list[Identifier]
-_ATTEMPTS = 5
+ATTEMPTS = 5
+"""How often a change of a view is tried."""
 _ENGINE = {"engine-name": "icefloe"}
 
 
@@ -28,7 +28,7 @@ class View:
     """A view as it was when it was loaded."""
 
     identifier: Identifier
-    metadata: ViewMetadata
+    metadata: md.ViewMetadata
     metadata_location: str
 
     def name(self) -> Identifier:
@@ -39,7 +39,7 @@ class View:
         """The columns of the view."""
         return self.metadata.schema()
 
-    def version(self) -> ViewVersion:
+    def version(self) -> md.ViewVersion:
         """The current definition."""
         return self.metadata.version()
 
@@ -77,10 +77,10 @@ class ViewDescription:
         if properties := property_texts(self.properties):
             updates.append(up.SetPropertiesUpdate(properties))
         namespace = identifier[:-1] if self.default_namespace is None else parse_namespace(self.default_namespace)
-        version = ViewVersion(
+        version = md.ViewVersion(
             version_id=1,
             schema_id=up.LAST_ADDED,
-            timestamp_ms=now_ms(),
+            timestamp_ms=cm.now_ms(),
             representations=self._representations(identifier),
             default_namespace=namespace,
             default_catalog=self.default_catalog,
@@ -89,18 +89,18 @@ class ViewDescription:
         schema = up.AddSchemaUpdate(read_schema(self.schema))
         return [*updates, schema, up.AddViewVersionUpdate(version), up.SetCurrentViewVersionUpdate()]
 
-    def _representations(self, identifier: Identifier) -> tuple[SQLViewRepresentation, ...]:
+    def _representations(self, identifier: Identifier) -> tuple[md.SQLViewRepresentation, ...]:
         queries: object = {DEFAULT_DIALECT: self.sql} if isinstance(self.sql, str) else self.sql
         if not isinstance(queries, Mapping) or not queries:
-            raise InvalidInputError(
+            raise errors.InvalidInputError(
                 f"a view needs a query, or one for each dialect like {{'spark': 'SELECT ...'}}, not {self.sql!r:.100}"
             )
         for dialect, query in queries.items():
             if not isinstance(query, str) or not query.strip() or not isinstance(dialect, str) or not dialect:
-                raise InvalidInputError(
+                raise errors.InvalidInputError(
                     f"the query of view {show(identifier)} for dialect {dialect!r} is {query!r:.100}"
                 )
-        return tuple(SQLViewRepresentation(query, dialect) for dialect, query in queries.items())
+        return tuple(md.SQLViewRepresentation(query, dialect) for dialect, query in queries.items())
 
 
 class Views:
@@ -150,7 +150,7 @@ class Views:
     ) -> View:
         """Remove and set properties of a view."""
         if isinstance(removals, str):
-            raise InvalidInputError(f"removals are a set of keys, not the text {removals!r}")
+            raise errors.InvalidInputError(f"removals are a set of keys, not the text {removals!r}")
         changes: list[up.ViewUpdate] = []
         if removals:
             changes.append(up.RemovePropertiesUpdate(tuple(sorted(removals))))
@@ -193,22 +193,25 @@ class Views:
         identifier = self._catalog._free_name(view.identifier, "view")
         updates = view.updates(identifier, self._catalog._location_of(identifier, view.location))
         identity = up.AssignUUIDUpdate(str(uuid.uuid4()))
-        return self._store_new(identifier, apply_view_all(None, [identity, *updates], now_ms()))
+        return self._store_new(identifier, md.apply_view_all(None, [identity, *updates], cm.now_ms()))
 
     def _replace(self, view: ViewDescription) -> View:
         identifier = parse_identifier(view.identifier, "view")
         location = None if view.location is None else self._catalog._location_of(identifier, view.location)
         return self._change(identifier, view.updates(identifier, location))
 
-    def _change(self, identifier: Identifier, updates: Sequence[up.ViewUpdate]) -> View:
-        """Change a view, as often as it takes: the change does not depend on what others did meanwhile."""
-        for attempt in range(1, _ATTEMPTS + 1):
+    def _change(
+        self, identifier: Identifier, updates: Sequence[up.ViewUpdate], check: Callable[[View], None] = lambda _: None
+    ) -> View:
+        """Change a view, as often as it takes, as long as it passes the check: else others may do what they want meanwhile."""
+        for attempt in range(1, ATTEMPTS + 1):
             base = self._existing(identifier)
-            changed = apply_view_all(base.metadata, updates, now_ms())
+            check(base)
+            changed = md.apply_view_all(base.metadata, updates, cm.now_ms())
             try:
                 return base if changed is base.metadata else self._swap(base, changed)
-            except CommitFailed:
-                if attempt == _ATTEMPTS:
+            except errors.CommitFailed:
+                if attempt == ATTEMPTS:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
@@ -218,10 +221,10 @@ class Views:
             raise self._missing(identifier)
         return view
 
-    def _missing(self, identifier: Identifier) -> NoSuchViewError:
+    def _missing(self, identifier: Identifier) -> errors.NoSuchViewError:
         if self._catalog._has_table(identifier):
-            return NoSuchViewError(f"{show(identifier)} is a table, not a view")
-        return NoSuchViewError(f"no view {show(identifier)}")
+            return errors.NoSuchViewError(f"{show(identifier)} is a table, not a view")
+        return errors.NoSuchViewError(f"no view {show(identifier)}")
 
     # The steps of a catalog that keeps no views
 
@@ -234,12 +237,12 @@ class Views:
     def _names(self, namespace: Identifier) -> set[Identifier]:  # noqa: ARG002 - there are none
         return set()
 
-    def _store_new(self, identifier: Identifier, view: ViewMetadata) -> View:  # noqa: ARG002 - refused
-        raise InvalidInputError(
+    def _store_new(self, identifier: Identifier, view: md.ViewMetadata) -> View:  # noqa: ARG002 - refused
+        raise errors.InvalidInputError(
             f"view {show(identifier)} cannot be created: catalog {self._catalog.name!r} keeps no views"
         )
 
-    def _swap(self, base: View, changed: ViewMetadata) -> View:  # noqa: ARG002 - there is none to change
+    def _swap(self, base: View, changed: md.ViewMetadata) -> View:  # noqa: ARG002 - there is none to change
         """Set another definition if the present one is the base; else CommitFailed."""
         raise self._missing(base.identifier)
 

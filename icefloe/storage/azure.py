@@ -1,12 +1,17 @@
 """How Iceberg's `adls.*` properties become a connection to a container of an Azure storage account."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from obstore.store import AzureStore
 
 from icefloe.errors import InvalidPropertyError
-from icefloe.storage.objects import Bucket, client_options, retry_options
+from icefloe.storage.buckets import Bucket, ask_again, client_options, retry_options
 from icefloe.storage.properties import first_of, flag, secrets_of
+from icefloe.storage.vended import Grant
+
+if TYPE_CHECKING:
+    from obstore.store import AzureSASToken
 
 _CREDENTIAL_TYPES = {
     "account_key": "access_key",
@@ -17,8 +22,9 @@ _CREDENTIAL_TYPES = {
 """The credential type that every setting stands for, in order of precedence."""
 
 
-def open_container(authority: str, properties: Mapping[str, str]) -> Bucket:
-    """The container that `container@host`, or `container` alone, names; nothing is sent yet."""
+def open_container(authority: str, properties: Mapping[str, str], grant: Grant | None = None) -> Bucket:
+    """The container that `container@host`, or `container` alone, names, with tokens that a catalog vends if there is a grant;
+    nothing is sent yet."""
     container, _, host = authority.rpartition("@") if "@" in authority else (authority, "", "")
     connection = _connection_string(first_of(properties, f"adls.connection-string.{host}", "adls.connection-string"))
     named = (
@@ -38,21 +44,43 @@ def open_container(authority: str, properties: Mapping[str, str]) -> Bucket:
     if endpoint:
         config["endpoint"] = endpoint
     client = client_options(bool(endpoint and endpoint.startswith("http:")))
+    provider = _provider(account, host, properties, grant)
+    if provider is not None:
+        config = {key: value for key, value in config.items() if key not in ("sas_key", "credential_type")}
 
     def open_store(retrying: bool, folder: str | None) -> AzureStore:  # noqa: ARG001 - never asked for a folder here
         return AzureStore(
             config=config,  # type: ignore[arg-type]  # a dict of known keys
             client_options=client,
             retry_config=retry_options(5 if retrying else 0),
+            credential_provider=provider,
         )
 
     return Bucket(
         open_store=open_store,
         secrets=secrets_of(properties, *connection.values()),
         known_conditional=endpoint is None or ".core." in endpoint,
+        grant=grant,
         advice="check adls.account-key, adls.sas-token, adls.token or adls.tenant-id with adls.client-id and "
         "adls.client-secret, or the AZURE_* variables",
     )
+
+
+def _provider(
+    account: str, host: str, properties: Mapping[str, str], grant: Grant | None
+) -> "Callable[[], AzureSASToken] | None":
+    """The newest token that a catalog vended for the account; None if it vended none."""
+    token = _own_token(account, host, properties)
+    if grant is None or token is None:
+        return None
+    return lambda: {
+        "sas_token": (_own_token(account, host, grant.settings()) or token).removeprefix("?"),
+        "expires_at": ask_again(),
+    }
+
+
+def _own_token(account: str, host: str, properties: Mapping[str, str]) -> str | None:
+    return first_of(properties, f"adls.sas-token.{host}", f"adls.sas-token.{account}")
 
 
 def _credentials(
@@ -61,7 +89,7 @@ def _credentials(
     if flag(properties, "adls.anon"):
         return {"skip_signature": True}
     key = first_of(properties, "adls.account-key", "adls.auth.shared-key.account.key") or connection.get("AccountKey")
-    own_token = first_of(properties, f"adls.sas-token.{host}", f"adls.sas-token.{account}")
+    own_token = _own_token(account, host, properties)
     sas = own_token or properties.get("adls.sas-token") or connection.get("SharedAccessSignature")
     if (key or sas) and not own_token and named and named != account:
         raise InvalidPropertyError(

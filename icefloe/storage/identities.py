@@ -11,7 +11,6 @@ A path stays in metadata as its writer spelled it; only comparisons that decide 
   file. So whoever deletes compares by `possible_identity`, for which they may be.
 """
 
-from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -55,11 +54,6 @@ def possible_identity(path: str) -> str:
     normal = identity(path)
     # A name node has several names, and none at all if it is the default one of the configuration.
     return f"hdfs:/{normal[len(_HDFS) :].partition('/')[2]}" if normal.startswith(_HDFS) else normal
-
-
-def deletion_key(doomed: Iterable[str]) -> Callable[[str], str]:
-    """The key by which paths in normal form, maybe millions of them, are compared with the paths to delete."""
-    return possible_identity if any(path.startswith(_HDFS[:5]) for path in doomed) else str
 
 
 def identities(paths: pa.Array) -> pa.Array:

@@ -12,8 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
@@ -24,25 +22,24 @@ from obstore import exceptions as refused
 from icefloe.errors import IcefloeError, InvalidLocationError, LocationExistsError, LocationNotFoundError, StorageError
 from icefloe.parallel import in_order
 from icefloe.storage import protocol
+from icefloe.storage.buckets import Bucket
 from icefloe.storage.locations import Location
 from icefloe.storage.properties import redacted
 from icefloe.storage.protocol import DeleteFailure, FileInfo, Files, OutputStream, Tail
-from icefloe.storage.streams import SMALL_FILE, TAIL_LENGTH, RangedInput
+from icefloe.storage.streams import RangedInput, open_ranged
+from icefloe.storage.vended import StorageCredential
 
 if TYPE_CHECKING:
-    from obstore import ObjectMeta, WritableFile
-    from obstore.store import AzureStore, ClientConfig, GCSStore, RetryConfig, S3Store
+    from obstore import ListStream, ObjectMeta, WritableFile
 
-    RemoteStore = S3Store | GCSStore | AzureStore
+    from icefloe.storage.buckets import RemoteStore
 
 T = TypeVar("T")
 
-PART_SIZE = 16 << 20
-_LARGEST_SINGLE_PUT = 64 << 20
-_LARGEST_SMALL_FILE = 64 << 20
-_DELETE_BATCH = 1000
-_DELETE_THREADS = 16
-_UPLOADS_AT_ONCE = 6
+LARGEST_SINGLE_PUT = 64 << 20
+DELETE_BATCH = 1000
+DELETE_THREADS = 16
+UPLOADS_AT_ONCE = 6
 _LONGEST_PROBLEM = 500
 _SIGNS_OF_TOO_FAST = (
     "SlowDown",
@@ -55,6 +52,9 @@ _WAITS_WHEN_TOO_FAST = (0.2, 0.8, 3.2)
 """Seconds between attempts to delete many files that the store refused as too many."""
 _SIGNS_OF_NO_IDENTITY = ("/latest/api/token", "169.254.", "metadata.google", "redirect", "credential")
 _OBSTORE_ERRORS = (refused.BaseError, OSError, ValueError)
+_REFUSALS = (refused.PermissionDeniedError, refused.UnauthenticatedError)
+_SIGNS_OF_REFUSAL = ("401 Unauthorized", "403 Forbidden")
+"""How a listing says so, whose errors have no type of their own."""
 
 
 class _Threads:
@@ -81,53 +81,6 @@ class _Threads:
 os.register_at_fork(after_in_child=_Threads.after_fork)
 
 
-@dataclass(frozen=True, slots=True)
-class Bucket:
-    """How one bucket or container is reached, and what its store is known to do."""
-
-    open_store: "Callable[[bool, str | None], RemoteStore]" = field(repr=False)
-    """Opens it: with or without retries, rooted in a folder or in the bucket itself."""
-    secrets: tuple[str, ...] = field(repr=False)
-    known_conditional: bool
-    """Whether conditional writes are known to be kept; else they are tried out once."""
-    advice: str
-    """What to look at when the store refuses us."""
-    part_size: int = PART_SIZE
-    reaches_empty_names: bool = False
-    """Whether `a//b` can be reached by rooting a store in the folder `a/`."""
-
-
-def client_options(
-    allow_http: bool,
-    connect: timedelta = timedelta(seconds=10),
-    read: timedelta = timedelta(seconds=60),
-    proxy: str | None = None,
-) -> "ClientConfig":
-    """Timeouts for connecting and for silence; the whole request may take longer, since files may be large."""
-    options: ClientConfig = {
-        "connect_timeout": connect,
-        "read_timeout": read,
-        "timeout": max(timedelta(seconds=300), read),
-        "allow_http": allow_http,
-    }
-    if proxy:
-        options["proxy_url"] = proxy
-    return options
-
-
-def retry_options(retries: int, first_wait_ms: int = 100, longest_wait_ms: int = 20_000) -> "RetryConfig":
-    """Retries with growing waits, for at most two minutes."""
-    return {
-        "max_retries": retries,
-        "retry_timeout": timedelta(minutes=2),
-        "backoff": {
-            "init_backoff": timedelta(milliseconds=first_wait_ms),
-            "max_backoff": timedelta(milliseconds=max(first_wait_ms, longest_wait_ms)),
-            "base": 2,
-        },
-    }
-
-
 class ObjectFiles(Files):
     """The files of one bucket or container."""
 
@@ -139,7 +92,7 @@ class ObjectFiles(Files):
 
     def read(self, location: Location, limit: int) -> bytes:
         store, key = self._resolve(location)
-        answer = self._attempt(location, lambda: obstore.get(store, key))
+        answer = self._request(location, lambda: obstore.get(store, key))
         protocol.check_length(location, answer.meta["size"], limit)
         return self._attempt(location, lambda: bytes(answer.bytes()))
 
@@ -152,7 +105,7 @@ class ObjectFiles(Files):
             return [b""] * len(ranges)
         starts, lengths = zip(*non_empty, strict=True)
         parts = iter(
-            self._attempt(location, lambda: obstore.get_ranges(store, key, starts=starts, lengths=lengths, coalesce=0))
+            self._request(location, lambda: obstore.get_ranges(store, key, starts=starts, lengths=lengths, coalesce=0))
         )
         results = [bytes(next(parts)) if length else b"" for _, length in ranges]
         protocol.check_parts(location, ranges, results)
@@ -164,12 +117,15 @@ class ObjectFiles(Files):
             return Tail(b"", self.stat(location).size)
         store, key = self._resolve(location)
         failure: Exception | None = None
+        used = self._credential()
         try:
             answer = obstore.get(store, key, options={"range": {"suffix": length}})
             return Tail(bytes(answer.bytes()), answer.meta["size"])
         except refused.NotSupportedError:
             pass  # Azure has no such request.
         except _OBSTORE_ERRORS as error:
+            if self._is_worth_another(error, used):
+                return self.read_tail(location, length)
             failure = self._translated(location, error)
         size = self.stat(location).size if failure is None else self._size_if_empty(location, failure)
         start = max(0, size - length)
@@ -185,9 +141,9 @@ class ObjectFiles(Files):
 
     def write(self, location: Location, data: bytes) -> None:
         store, key = self._resolve(location)
-        parts = len(data) > _LARGEST_SINGLE_PUT
+        parts = len(data) > LARGEST_SINGLE_PUT
         size = self._bucket.part_size
-        self._attempt(location, lambda: obstore.put(store, key, data, use_multipart=parts, chunk_size=size))
+        self._request(location, lambda: obstore.put(store, key, data, use_multipart=parts, chunk_size=size))
 
     def create_exclusive(self, location: Location, data: bytes) -> None:
         store, key = self._resolve(location, retrying=False)
@@ -195,7 +151,7 @@ class ObjectFiles(Files):
             raise StorageError(
                 str(location), "cannot be created exclusively: the store ignores conditional writes (If-None-Match)"
             )
-        self._attempt(location, lambda: obstore.put(store, key, data, mode="create"))
+        self._request(location, lambda: obstore.put(store, key, data, mode="create"))
 
     def supports_exclusive_create(self, location: Location) -> bool:
         """Whether the store honours conditional writes; an unknown store is probed once, beside the location."""
@@ -208,31 +164,31 @@ class ObjectFiles(Files):
         return known
 
     def _try_conditional(self, location: Location) -> bool:
-        folder = location.path[: location.path.rindex("/")]
-        probe = Location(location.scheme, location.authority, f"{folder}/.icefloe-probe-{uuid4().hex}", location.root)
+        probe = probe_beside(location)
         store, key = self._resolve(probe, retrying=False)
-        try:
-            obstore.put(store, key, b"1", mode="create")
-            with suppress(refused.AlreadyExistsError, refused.PreconditionError):
-                obstore.put(store, key, b"2", mode="create")
+
+        def is_kept() -> bool:
+            try:
+                obstore.put(store, key, b"1", mode="create")
+                with suppress(refused.AlreadyExistsError, refused.PreconditionError):
+                    obstore.put(store, key, b"2", mode="create")
+                    return False
+                return True
+            except refused.NotSupportedError:
                 return False
-            return True
-        except refused.NotSupportedError:
-            return False
-        except _OBSTORE_ERRORS as error:
-            failure = self._translated(probe, error)
-        finally:
-            with suppress(*_OBSTORE_ERRORS):
-                obstore.delete(store, key)
-        raise failure
+            finally:
+                with suppress(*_OBSTORE_ERRORS):
+                    obstore.delete(store, key)
+
+        return self._request(probe, is_kept)
 
     def delete(self, locations: Iterable[Location]) -> Iterator[DeleteFailure]:
         """Delete files, many in one request where the store can; a missing file is not an error."""
         rest = iter(locations)
-        while batch := list(itertools.islice(rest, _DELETE_BATCH)):
+        while batch := list(itertools.islice(rest, DELETE_BATCH)):
             if not self._deleted_together(batch):
                 # One request does not say what failed, so every file is deleted by itself.
-                yield from [failure for failure in in_order(self._delete_one, batch, _DELETE_THREADS) if failure]
+                yield from [failure for failure in in_order(self._delete_one, batch, DELETE_THREADS) if failure]
 
     def _deleted_together(self, batch: Sequence[Location]) -> bool:
         try:
@@ -258,27 +214,33 @@ class ObjectFiles(Files):
     def _delete_one(self, location: Location) -> DeleteFailure | None:
         try:
             store, key = self._resolve(location)
-            self._attempt(location, lambda: obstore.delete(store, key))
+            self._request(location, lambda: obstore.delete(store, key))
         except LocationNotFoundError:
             return None
         except StorageError as error:
             return DeleteFailure(str(location), error)
-        except InvalidLocationError as error:
+        except IcefloeError as error:
             return DeleteFailure(str(location), StorageError(str(location), str(error)))
         return None
 
     def list_prefix(self, location: Location) -> Iterator[FileInfo]:
         store, folder = self._folder(location)
-        stream = self._attempt(location, lambda: obstore.list(store, folder or None, chunk_size=1000))
-        while chunk := self._attempt(location, lambda: next(stream, None)):
+
+        def begun() -> "tuple[ListStream[Sequence[ObjectMeta]], Sequence[ObjectMeta] | None]":
+            stream = obstore.list(store, folder or None, chunk_size=1000)
+            return stream, next(stream, None)
+
+        stream, chunk = self._request(location, begun)
+        while chunk:
             for entry in chunk:
                 # A marker of the folder itself comes back under the folder's name.
                 if entry["path"] != folder:
                     yield _info(f"{location.root}/{entry['path']}", entry)
+            chunk = self._attempt(location, lambda: next(stream, None))
 
     def list_files(self, location: Location) -> Iterator[FileInfo]:
         store, folder = self._folder(location)
-        listing = self._attempt(location, lambda: obstore.list_with_delimiter(store, folder or None))
+        listing = self._request(location, lambda: obstore.list_with_delimiter(store, folder or None))
         for entry in listing["objects"]:
             if entry["path"] != folder:
                 yield _info(f"{location.root}/{entry['path']}", entry)
@@ -286,38 +248,29 @@ class ObjectFiles(Files):
     def list_folders(self, location: Location) -> Iterator[str]:
         """The names of the folders directly beneath the location, without listing what is in them."""
         store, folder = self._folder(location)
-        listing = self._attempt(location, lambda: obstore.list_with_delimiter(store, folder or None))
+        listing = self._request(location, lambda: obstore.list_with_delimiter(store, folder or None))
         for prefix in listing["common_prefixes"]:
             yield prefix.rstrip("/").rpartition("/")[2]
 
     def stat(self, location: Location) -> FileInfo:
         store, key = self._resolve(location)
-        return _info(str(location), self._attempt(location, lambda: obstore.head(store, key)))
+        return _info(str(location), self._request(location, lambda: obstore.head(store, key)))
 
     def open_input(self, location: Location, size: int | None) -> pa.NativeFile | RangedInput:
-        """A reader that requests only what is read; a small file is read whole, in one request."""
-        if size is None:
-            tail = self.read_tail(location, TAIL_LENGTH)
-            if len(tail.data) == tail.size:
-                return pa.BufferReader(tail.data)
-            return RangedInput(self, location, tail.size, tail)
-        if size <= SMALL_FILE:
-            # What is recorded of the size may be wrong, but not by any amount.
-            return pa.BufferReader(self.read(location, _LARGEST_SMALL_FILE))
-        return RangedInput(self, location, size, None)
+        return open_ranged(self, location, size)
 
     def open_output(self, location: Location) -> OutputStream:
         store, key = self._resolve(location)
         size = self._bucket.part_size
-        writer = self._attempt(
+        writer = self._request(
             location,
-            lambda: obstore.open_writer(store, key, buffer_size=size, max_concurrency=_UPLOADS_AT_ONCE),
+            lambda: obstore.open_writer(store, key, buffer_size=size, max_concurrency=UPLOADS_AT_ONCE),
         )
         return _ObjectOutput(location, writer, self._attempt)
 
     def _resolve(self, location: Location, *, retrying: bool = True) -> "tuple[RemoteStore, str]":
         key = location.key
-        _check_key(location, key, empty_names=self._bucket.reaches_empty_names)
+        check_key(location, key, empty_names=self._bucket.reaches_empty_names)
         _Threads.check(location)
         folder, empty, name = key.rpartition("//")
         if empty:
@@ -329,7 +282,7 @@ class ObjectFiles(Files):
     def _folder(self, location: Location) -> "tuple[RemoteStore, str]":
         folder = location.key.removesuffix("/")
         if folder:
-            _check_key(location, folder, empty_names=False)
+            check_key(location, folder, empty_names=False)
         _Threads.check(location)
         return self._store(True, None), folder
 
@@ -340,6 +293,29 @@ class ObjectFiles(Files):
                 store = self._stores[retrying, folder] = self._bucket.open_store(retrying, folder)
             return store
 
+    def _request(self, location: Location, action: Callable[[], T]) -> T:
+        """What the store answers; it is asked once more if it refused credentials that a newer one can take the place of."""
+        used = self._credential()
+        try:
+            return action()
+        except _OBSTORE_ERRORS as error:
+            again = self._is_worth_another(error, used)
+            failure = None if again else self._translated(location, error)
+        if failure is None:
+            return self._attempt(location, action)
+        raise failure
+
+    def _credential(self) -> StorageCredential | None:
+        """The credential of now, asked for here, so that a catalog that refuses a new one is told by its own error."""
+        return None if self._bucket.grant is None else self._bucket.grant.used()
+
+    def _is_worth_another(self, error: Exception, used: StorageCredential | None) -> bool:
+        grant = self._bucket.grant
+        if grant is None:
+            return False
+        is_refused = isinstance(error, _REFUSALS) or any(sign in str(error) for sign in _SIGNS_OF_REFUSAL)
+        return is_refused and grant.after_refusal(used)
+
     def _attempt(self, location: Location, action: Callable[[], T]) -> T:
         try:
             return action()
@@ -349,7 +325,9 @@ class ObjectFiles(Files):
         raise failure
 
     def _translated(self, location: Location, error: Exception) -> Exception:
-        text = redacted(str(error).split("\n\nDebug source")[0], self._bucket.secrets).strip()
+        grant = self._bucket.grant
+        secrets = (*self._bucket.secrets, *(() if grant is None else grant.credentials.secrets()))
+        text = redacted(str(error).split("\n\nDebug source")[0], secrets).strip()
         text = text if len(text) <= _LONGEST_PROBLEM else f"{text[:_LONGEST_PROBLEM]}..."
         match error:
             case FileNotFoundError():
@@ -390,7 +368,8 @@ class _ObjectOutput(OutputStream):
             self._writer.__exit__(StorageError, stop, None)
 
 
-def _check_key(location: Location, key: str, *, empty_names: bool) -> None:
+def check_key(location: Location, key: str, *, empty_names: bool) -> None:
+    """Refuse a key that names no file."""
     if not key or key.endswith("/"):
         raise InvalidLocationError(f"location {str(location)!r} names a folder, not a file")
     names = key.split("/")
@@ -398,6 +377,12 @@ def _check_key(location: Location, key: str, *, empty_names: bool) -> None:
         raise InvalidLocationError(f"location {str(location)!r} has a `.` or `..`, which object stores do not support")
     if "" in names and not empty_names:
         raise InvalidLocationError(f"location {str(location)!r} has an empty name (`//`), which cannot be reached here")
+
+
+def probe_beside(location: Location) -> Location:
+    """A name beside the location that nobody else has, to try out what the store does."""
+    folder = location.path[: location.path.rindex("/")]
+    return Location(location.scheme, location.authority, f"{folder}/.icefloe-probe-{uuid4().hex}", location.root)
 
 
 def _info(location: str, entry: "ObjectMeta") -> FileInfo:

@@ -31,6 +31,7 @@ SHOWN_KEYS = frozenset(
         "s3.retry.max-wait-ms",
         "s3.multipart.part-size-bytes",
         "s3.remote-signing-enabled",
+        "s3.session-token-expires-at-ms",
         "s3.server-side-encryption",
         "s3.sse.type",
         "gcs.project-id",

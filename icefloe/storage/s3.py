@@ -3,7 +3,8 @@
 import configparser
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -11,8 +12,9 @@ from urllib.parse import quote
 from obstore.store import S3Store
 
 from icefloe.errors import InvalidPropertyError
-from icefloe.storage.objects import PART_SIZE, Bucket, client_options, retry_options
+from icefloe.storage.buckets import PART_SIZE, Bucket, ask_again, client_options, retry_options
 from icefloe.storage.properties import first_of, flag, seconds, secrets_of, shown, whole_number
+from icefloe.storage.vended import Grant
 
 if TYPE_CHECKING:
     from obstore.store import S3Credential
@@ -24,20 +26,18 @@ _OWN_IDENTITY_VARIABLES = (
     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 )
-_SMALLEST_PART = 5 << 20  # S3 refuses smaller ones
+SMALLEST_PART = 5 << 20  # S3 refuses smaller ones
 
 
-def open_bucket(bucket: str, properties: Mapping[str, str]) -> Bucket:
-    """The bucket, configured by these properties; nothing is sent yet."""
+def open_bucket(bucket: str, properties: Mapping[str, str], grant: Grant | None = None) -> Bucket:
+    """The bucket, configured by these properties, with keys that a catalog vends if there is a grant; nothing is sent yet."""
     _refuse_unsupported(properties)
     profile = _profile(properties)
     keys = _static_keys(properties, profile)
-    endpoint = _endpoint(properties)
-    region = first_of(properties, "s3.region", "client.region") or _variable("AWS_REGION", "AWS_DEFAULT_REGION")
-    region = region or profile.get("region") or "us-east-1"
-    base = _bucket_url(bucket, endpoint, region, properties)
+    address = address_of(bucket, properties, profile.get("region"))
+    base, region = address.url, address.region
     config: dict[str, str | bool] = {"bucket": bucket, "region": region, "virtual_hosted_style_request": True}
-    config.update(_encryption(properties))
+    config.update(encryption(properties))
     config["skip_signature"] = bool(flag(properties, "s3.anonymous"))
     retries = retry_options(
         whole_number(properties, "s3.retry.num-retries", 5),
@@ -51,6 +51,8 @@ def open_bucket(bucket: str, properties: Mapping[str, str]) -> Bucket:
         properties.get("s3.proxy-uri"),
     )
 
+    provider = None if keys is None else _provider(keys, grant)
+
     def open_store(retrying: bool, folder: str | None) -> S3Store:
         # The store joins this URL and the key by a slash, so a folder in it may hold names that a key may not.
         url = f"{base}/{quote(folder, safe='/-_.~')}" if folder is not None else base
@@ -59,7 +61,7 @@ def open_bucket(bucket: str, properties: Mapping[str, str]) -> Bucket:
             client_options=client,
             retry_config=retries if retrying else retry_options(0),
             # Static keys go in as a provider: as plain settings they would mix with a session token of the environment.
-            credential_provider=None if keys is None else lambda: keys,
+            credential_provider=provider,
         )
 
     return Bucket(
@@ -67,19 +69,43 @@ def open_bucket(bucket: str, properties: Mapping[str, str]) -> Bucket:
         secrets=secrets_of(
             properties, *(keys["access_key_id"], keys["secret_access_key"], keys["token"]) if keys else ()
         ),
-        part_size=whole_number(properties, "s3.multipart.part-size-bytes", PART_SIZE, _SMALLEST_PART),
+        part_size=whole_number(properties, "s3.multipart.part-size-bytes", PART_SIZE, SMALLEST_PART),
         reaches_empty_names=True,
-        # Amazon honours If-None-Match; other stores are probed.
-        known_conditional=endpoint is None or bool(re.match(r"https://[^/]*\.amazonaws\.com(\.cn)?(/|$)", endpoint)),
+        known_conditional=address.is_amazon,
+        grant=grant,
         advice="check s3.access-key-id, s3.secret-access-key, s3.session-token and s3.region, or the AWS_* variables, "
         "or set s3.anonymous=true for a public bucket",
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a bucket answers."""
+
+    url: str
+    region: str
+    is_amazon: bool
+    """Whether it is Amazon's own, which honours If-None-Match; other stores are probed."""
+
+
+def address_of(bucket: str, properties: Mapping[str, str], region: str | None = None) -> Address:
+    """Where a bucket answers, by properties and environment, or else in the region that is given."""
+    endpoint = _endpoint(properties)
+    named = first_of(properties, "s3.region", "client.region") or _variable("AWS_REGION", "AWS_DEFAULT_REGION")
+    region = named or region or "us-east-1"
+    is_amazon = endpoint is None or bool(re.match(r"https://[^/]*\.amazonaws\.com(\.cn)?(/|$)", endpoint))
+    return Address(_bucket_url(bucket, endpoint, region, properties), region, is_amazon)
+
+
+def signs_remotely(properties: Mapping[str, str]) -> bool:
+    """Whether a catalog is to sign each request, as Java Iceberg and PyIceberg say it."""
+    return bool(flag(properties, "s3.remote-signing-enabled") or properties.get("s3.signer"))
+
+
 def _refuse_unsupported(properties: Mapping[str, str]) -> None:
-    if flag(properties, "s3.remote-signing-enabled") or properties.get("s3.signer"):
+    if signs_remotely(properties):
         raise InvalidPropertyError(
-            "remote signing (s3.remote-signing-enabled, s3.signer) is not supported; "
+            "remote signing (s3.remote-signing-enabled, s3.signer) needs a REST catalog that signs; "
             "ask the catalog for vended credentials, or set s3.access-key-id and s3.secret-access-key"
         )
     role = first_of(properties, "s3.role-arn", "client.role-arn", "client.assume-role.arn")
@@ -101,6 +127,12 @@ def _static_keys(properties: Mapping[str, str], profile: Mapping[str, str]) -> "
             return _credential(key, secret, properties.get(f"{prefix}.session-token") or None)
     key, secret = profile.get("aws_access_key_id"), profile.get("aws_secret_access_key")
     return _credential(key, secret, profile.get("aws_session_token")) if key and secret else None
+
+
+def _provider(keys: "S3Credential", grant: Grant | None) -> "Callable[[], S3Credential]":
+    if grant is None:
+        return lambda: keys
+    return lambda: {**(_static_keys(grant.settings(), {}) or keys), "expires_at": ask_again()}
 
 
 def _credential(key: str, secret: str, token: str | None) -> "S3Credential":
@@ -165,18 +197,19 @@ def _bucket_url(bucket: str, endpoint: str | None, region: str, properties: Mapp
     return f"{scheme}://{bucket}.{host}"
 
 
-def _encryption(properties: Mapping[str, str]) -> dict[str, str | bool]:
-    encryption = first_of(properties, "s3.server-side-encryption", "s3.sse.type")
+def encryption(properties: Mapping[str, str]) -> dict[str, str | bool]:
+    """How the store is to encrypt what is written, as obstore names it."""
+    kind = first_of(properties, "s3.server-side-encryption", "s3.sse.type")
     # Java says s3, kms, dsse-kms, custom and none; PyIceberg says what S3 says.
-    encryption = {"s3": "AES256", "kms": "aws:kms", "dsse-kms": "aws:kms:dsse", "custom": "sse-c", "none": None}.get(
-        encryption or "none", encryption
+    kind = {"s3": "AES256", "kms": "aws:kms", "dsse-kms": "aws:kms:dsse", "custom": "sse-c", "none": None}.get(
+        kind or "none", kind
     )
-    if encryption is None:
+    if kind is None:
         return {}
-    config: dict[str, str | bool] = {"server_side_encryption": encryption}
+    config: dict[str, str | bool] = {"server_side_encryption": kind}
     key = first_of(properties, "s3.sse-kms-key-id", "s3.sse.key")
     if key:
-        config["sse_customer_key_base64" if encryption == "sse-c" else "sse_kms_key_id"] = key
+        config["sse_customer_key_base64" if kind == "sse-c" else "sse_kms_key_id"] = key
     return config
 
 

@@ -4,8 +4,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from icefloe.errors import LocationNotFoundError
-from icefloe.metadata import Limits
+from icefloe import errors, metadata as md
 from icefloe.storage import azure, gcs, hadoop, s3
 from icefloe.storage.local import LocalFiles
 from icefloe.storage.locations import Location, parse_location
@@ -13,25 +12,51 @@ from icefloe.storage.memory import MemoryFiles
 from icefloe.storage.objects import ObjectFiles
 from icefloe.storage.properties import checked_properties, shown_properties
 from icefloe.storage.protocol import DeleteFailure, FileInfo, Files, Input, OutputStream, Tail
+from icefloe.storage.signed import open_signed_bucket
+from icefloe.storage.signing import Sign
+from icefloe.storage.vended import Grant, StorageCredential, VendedCredentials, with_credential
 
 
 class Storage:
     """Files anywhere, by location, with the settings and credentials of these properties alone.
 
-    Threads may share it. A pickle carries the properties, credentials among them, and no connections.
+    Threads may share it. A pickle carries the properties, credentials among them, and no connections. Where a catalog vends
+    `credentials` for some locations, those are used there, and refreshed before they expire. With `sign`, which asks a
+    catalog to sign a request, files of S3 are reached without keys where `s3.remote-signing-enabled` says so.
     """
 
-    def __init__(self, properties: Mapping[str, object] | None = None) -> None:
+    def __init__(
+        self,
+        properties: Mapping[str, object] | None = None,
+        credentials: VendedCredentials | None = None,
+        sign: Sign | None = None,
+    ) -> None:
         self._properties = checked_properties(properties)
-        self.limits = Limits.of(self._properties)
+        self._credentials = credentials
+        self._sign = sign
+        self.limits = md.Limits.of(self._properties)
         """How much may be read of what others wrote."""
-        self._files: dict[tuple[str, str], Files] = {}
+        self._files: dict[tuple[str, str, str | None], Files] = {}
         self._lock = threading.Lock()
 
     @property
     def properties(self) -> Mapping[str, str]:
         """The properties of this storage, read only."""
         return MappingProxyType(self._properties)
+
+    def vended(self, location: str) -> StorageCredential | None:
+        """The credential that a catalog vended for a location, good for now; None if it vended none."""
+        return None if self._credentials is None else self._credentials.find(parse_location(location))
+
+    def is_divided(self, location: str) -> bool:
+        """Whether a catalog vended different credentials for parts of the bucket of a location."""
+        return self._credentials is not None and self._credentials.divide(parse_location(location))
+
+    def is_signed(self, location: str) -> bool:
+        """Whether a catalog signs the requests for a location."""
+        return (
+            self._sign is not None and parse_location(location).scheme == "s3" and s3.signs_remotely(self._properties)
+        )
 
     def read(self, location: str) -> bytes:
         """The whole file, in one request; one that is longer than `read.limits.file-bytes` is refused."""
@@ -117,7 +142,7 @@ class Storage:
         """Whether a file exists; a folder is not a file."""
         try:
             self.stat(location)
-        except LocationNotFoundError:
+        except errors.LocationNotFoundError:
             return False
         return True
 
@@ -133,37 +158,49 @@ class Storage:
 
     def _resolve(self, location: str) -> tuple[Files, Location]:
         parsed = parse_location(location)
+        credential = None if self._credentials is None else self._credentials.find(parsed)
+        place = (parsed.scheme, parsed.authority, None if credential is None else credential.prefix)
         with self._lock:
-            files = self._files.get((parsed.scheme, parsed.authority))
+            files = self._files.get(place)
             if files is None:
-                files = self._files[parsed.scheme, parsed.authority] = self._open(parsed)
+                files = self._files[place] = self._open(parsed, credential)
         return files, parsed
 
-    def _open(self, location: Location) -> Files:
+    def _open(self, location: Location, credential: StorageCredential | None) -> Files:
+        properties, grant = self._properties, None
+        if self._credentials is not None and credential is not None:
+            properties = with_credential(properties, credential.config)
+            grant = Grant(self._properties, self._credentials, location)
         match location.scheme:
             case "file":
                 return LocalFiles()
             case "memory":
                 return MemoryFiles()
+            case "s3" if self._sign is not None and s3.signs_remotely(properties):
+                return open_signed_bucket(location.authority, properties, self._sign)
             case "s3":
-                return ObjectFiles(s3.open_bucket(location.authority, self._properties))
+                return ObjectFiles(s3.open_bucket(location.authority, properties, grant))
             case "gs":
-                return ObjectFiles(gcs.open_bucket(location.authority, self._properties))
+                return ObjectFiles(gcs.open_bucket(location.authority, properties, grant))
             case "abfs":
-                return ObjectFiles(azure.open_container(location.authority, self._properties))
+                return ObjectFiles(azure.open_container(location.authority, properties, grant))
             case "hdfs":
-                return hadoop.open_name_node(location.authority, self._properties)
+                return hadoop.open_name_node(location.authority, properties)
             case _:
                 raise AssertionError(f"scheme {location.scheme!r} is parsed but has no store")
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Storage) and self._properties == other._properties
+        return isinstance(other, Storage) and self._state() == other._state()
 
     def __hash__(self) -> int:
-        return hash(frozenset(self._properties.items()))
+        return hash((frozenset(self._properties.items()), self._credentials))
 
-    def __reduce__(self) -> tuple[type["Storage"], tuple[dict[str, str]]]:
-        return Storage, (self._properties,)
+    def __reduce__(self) -> tuple[type["Storage"], tuple[object, ...]]:
+        return Storage, self._state()
+
+    def _state(self) -> tuple[object, ...]:
+        return self._properties, self._credentials, self._sign
 
     def __repr__(self) -> str:
-        return f"Storage({shown_properties(self._properties)})"
+        vended = "" if self._credentials is None else f", {self._credentials}"
+        return f"Storage({shown_properties(self._properties)}{vended})"

@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Self
 
+import pyarrow as pa
+
 from icefloe.storage.locations import Location
 from icefloe.storage.protocol import Files, Input, Tail
 
@@ -22,6 +24,8 @@ JOINED_GAP = 64 << 10
 
 LARGEST_REQUEST = 8 << 20
 """A longer range is fetched in pieces, side by side."""
+
+_LARGEST_SMALL_FILE = 64 << 20
 
 
 class RangedInput(Input):
@@ -107,6 +111,19 @@ class RangedInput(Input):
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def open_ranged(files: Files, location: Location, size: int | None) -> pa.NativeFile | RangedInput:
+    """A reader of a remote file that requests only what is read; a small file is read whole, in one request."""
+    if size is None:
+        tail = files.read_tail(location, TAIL_LENGTH)
+        if len(tail.data) == tail.size:
+            return pa.BufferReader(tail.data)
+        return RangedInput(files, location, tail.size, tail)
+    if size <= SMALL_FILE:
+        # What is recorded of the size may be wrong, but not by any amount.
+        return pa.BufferReader(files.read(location, _LARGEST_SMALL_FILE))
+    return RangedInput(files, location, size, None)
 
 
 def prefetch(handle: object, ranges: Iterable[tuple[int, int]]) -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from icefloe.catalog import Catalog
 from icefloe.commit import Planned, StatisticsChange
-from icefloe.data import write_data_files
+from icefloe.data import WriteRequest, write_data_files
 from icefloe.metadata import PartitionStatisticsFile, updates as up
 from icefloe.partitioning import transforms as tr
 from icefloe.schema.types import IntegerType, LongType
@@ -167,7 +167,7 @@ _DELETED, _OVERWRITTEN, _UPSERTED = _of(3, 5), _of(4, 6), _of(3, 6)
 def _rewrite(table: Table, base: Base, role: int) -> None:
     scan = table.scan(_of("p = 1", "p = 0 and id >= 5")(role))
     (file,) = (each.file for each in scan.plan_files())
-    new = write_data_files(scan.to_arrow(), table.metadata, table.storage)
+    new = write_data_files(scan.to_arrow(), WriteRequest(table.metadata, table.storage))
     table.update_snapshot().rewrite_files(Planned.on(table.metadata), remove=[file], add=new)
 
 

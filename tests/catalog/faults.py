@@ -5,6 +5,7 @@ A wire counts the steps. A fault strikes at one of them: before or after it is d
 After a simulated end no step has any effect: whatever handlers still run in the writer, it is dead to the world.
 """
 
+import datetime as dt
 import os
 import pickle
 import signal
@@ -13,8 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from icefloe.catalog import Catalog, HadoopCatalog, Identifier
-from icefloe.catalog.pointers import PointerCatalog, Pointers
+from icefloe.catalog import Catalog, HadoopCatalog, Identifier, RestCatalog
+from icefloe.catalog.pointers import PointerCatalog, Pointers, PointerSwap
+from icefloe.catalog.rest.auth import AuthSession, OutgoingRequest
+from icefloe.catalog.rest.http import NoAnswerError, NotSentError, Response, Transport
+from icefloe.catalog.sql import SqlPointers
 from icefloe.errors import CommitStateUnknown, StorageError
 from icefloe.storage import FileInfo, OutputStream, Storage, parse_location
 from icefloe.storage.protocol import DeleteFailure, Tail
@@ -236,12 +240,59 @@ def wired(catalog: Catalog, wire: Wire) -> Catalog:
     """Another object for the same catalog, each step of which goes over the wire."""
     found: Catalog = pickle.loads(pickle.dumps(catalog))
     found._storage = WiredStorage(wire)
-    if isinstance(found, PointerCatalog):
+    if isinstance(found, RestCatalog):
+        storage = found._connected.storage = WiredStorage(wire)
+        vars(found)["_storage_of"] = lambda _identifier, _loaded: storage
+        client = found._tables.session.client
+        client._transport = WiredTransport(client._transport, wire)
+    elif isinstance(found, PointerCatalog):
         found._table_pointers = WiredPointers(found._table_pointers, wire)
         found._view_pointers = WiredPointers(found._view_pointers, wire)
     else:
         assert isinstance(found, HadoopCatalog)
     return found
+
+
+class WiredTransport(Transport):
+    """The real connection to a REST server, on which requests that are part of a commit go over a wire."""
+
+    def __init__(self, inner: Transport, wire: Wire) -> None:
+        self._inner = inner
+        self._wire = wire
+
+    def send(
+        self,
+        request: OutgoingRequest,
+        auth: AuthSession | None,
+        idempotent: bool,
+        within: dt.timedelta | None = None,
+    ) -> Response:
+        answers: list[Response] = []
+
+        def send() -> bool:
+            answers.append(self._inner.send(request, auth, idempotent, within))
+            return answers[-1].status in (200, 204)
+
+        action = _action(request)
+        if action is None:
+            send()
+            return answers[-1]
+        try:
+            self._wire.around(action, "pointer", send)
+        except CommitStateUnknown as error:
+            raise NoAnswerError(str(error)) from error
+        except StorageError as error:
+            raise NotSentError(str(error)) from error
+        return answers[-1]
+
+
+def _action(request: OutgoingRequest) -> str | None:
+    """What a request to a REST server is to a writer; None if it is not part of a commit."""
+    if request.method in ("GET", "HEAD"):
+        return "look"
+    if b'"stage-create":false' in request.body or b'"assert-create"' in request.body:
+        return "insert"
+    return "swap" if b'"updates"' in request.body else None
 
 
 class WiredPointers(Pointers):
@@ -261,6 +312,9 @@ class WiredPointers(Pointers):
     def swap(self, identifier: Identifier, expected: str, location: str) -> bool:
         return self._wire.around("swap", "pointer", lambda: self._pointers.swap(identifier, expected, location))
 
+    def swap_all(self, swaps: Sequence[PointerSwap]) -> bool:
+        return self._wire.around("swap", "pointer", lambda: self._pointers.swap_all(swaps))
+
     def remove(self, identifier: Identifier, expected: str | None = None) -> bool:
         return self._pointers.remove(identifier, expected)
 
@@ -269,3 +323,8 @@ class WiredPointers(Pointers):
 
     def names(self, namespace: Identifier) -> set[Identifier]:
         return self._pointers.names(namespace)
+
+    def all(self) -> list[tuple[Identifier, str]]:
+        """What SQL catalogs know in one query."""
+        assert isinstance(self._pointers, SqlPointers)
+        return self._pointers.all()

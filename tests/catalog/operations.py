@@ -7,7 +7,7 @@ from typing import Any
 from icefloe.catalog import Catalog
 from icefloe.commit import Caches, Expire, Planned, StatisticsChange
 from icefloe.commit.parent import Parent
-from icefloe.data import write_data_files
+from icefloe.data import WriteRequest, write_data_files
 from icefloe.manifests import WITHOUT_METRICS, DataFile
 from icefloe.metadata import StatisticsFile, resolve_location
 from icefloe.schema.types import LongType
@@ -40,7 +40,7 @@ def rows(*ids: int, region: str = "eu") -> Any:
 
 def files_of(table: Table, data: Any) -> list[DataFile]:
     """Data files with these rows, which no snapshot holds yet."""
-    return write_data_files(data, table.metadata, table.storage)
+    return write_data_files(data, WriteRequest(table.metadata, table.storage))
 
 
 def new_orders(catalog: Catalog, version: int, name: str = ORDERS) -> Table:

@@ -2,7 +2,8 @@
 
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ from icefloe.formats.parquet.writer import ParquetFileWriter
 from icefloe.manifests import DataFile, read_manifest, read_manifest_list
 from icefloe.metadata import resolve_location
 from icefloe.schema import schema_to_arrow
+from icefloe.server.app import create_app
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.catalog.databases import PostgresServer
+from tests.catalog.rest.loopback import LoopbackServer
 from tests.peers.tables import data_file
 
 SCHEMA = "id long, name string"
@@ -28,8 +31,11 @@ PATIENT = {
 }
 """Properties of a table that many write to at once."""
 
-KINDS = ("memory", "sqlite", "postgres", "hadoop")
-"""Every kind of catalog."""
+HOME = "tests.home"
+"""A property by which tests know where tables go, although a REST catalog does not."""
+
+KINDS = ("memory", "sqlite", "postgres", "hadoop", "rest")
+"""Every kind of catalog; behind the REST server is SQLite."""
 
 KINDS_AND_VERSIONS = [
     pytest.param(kind, version, id=f"{kind}-v{version}")
@@ -52,6 +58,10 @@ class Maker:
     properties: dict[str, str]
     name: str
     made: list[Catalog]
+    server: ExitStack = field(default_factory=ExitStack)
+    """What runs behind the catalogs."""
+    served: Catalog | None = None
+    """What is behind the server."""
 
     def __call__(self, **more: object) -> Catalog:
         catalog = load_catalog(self.name, **{**self.properties, **more})
@@ -67,6 +77,8 @@ def maker(kind: str, folder: Path, request: pytest.FixtureRequest) -> Maker:
             properties = {"type": "memory"}
         case "sqlite":
             properties = {"type": "sql", "uri": f"sqlite:///{folder}/catalog.db", "warehouse": warehouse}
+        case "rest":
+            return rest_maker(folder)
         case "postgres":
             server: PostgresServer = request.getfixturevalue("postgres")
             properties = {"type": "sql", "uri": server.uri(), "warehouse": warehouse}
@@ -76,13 +88,23 @@ def maker(kind: str, folder: Path, request: pytest.FixtureRequest) -> Maker:
     return Maker(kind, properties, f"lake_{uuid.uuid4().hex}", [])
 
 
+def rest_maker(folder: Path) -> Maker:
+    """The same for catalogs behind a server of ours, on the loopback."""
+    served = load_catalog("lake", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=str(folder / "warehouse"))
+    server = ExitStack()
+    url = server.enter_context(LoopbackServer(create_app({"lake": served}), lifespan="on")).url
+    server.callback(served.close)
+    return Maker("rest", {"type": "rest", "uri": url, HOME: str(served.warehouse)}, "lake", [], server, served)
+
+
 @pytest.fixture
 def make(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Maker]:
     """The maker for the kind that a test is parametrized with."""
     made = maker(kind, tmp_path, request)
-    yield made
-    for catalog in made.made:
-        catalog.close()
+    with made.server:
+        yield made
+        for catalog in made.made:
+            catalog.close()
 
 
 @pytest.fixture
@@ -125,6 +147,11 @@ def live_files(table: Table, snapshot_id: int | None = None) -> list[str]:
         columns = read_manifest(manifest, table.storage.read, table_location=relative)
         found += columns.filter(columns.is_live).column("file_path").to_pylist()
     return found
+
+
+def home_of(catalog: Catalog) -> str:
+    """Where the tables of a catalog go."""
+    return catalog.warehouse or catalog.properties[HOME]
 
 
 def files_below(catalog: Catalog, location: str | None) -> set[str]:

@@ -16,9 +16,11 @@ import pytest
 from icefloe.catalog import Catalog, MemoryCatalog, load_catalog
 from icefloe.errors import StateError
 from icefloe.maintenance import reachable_files
+from icefloe.server.app import create_app
 from icefloe.storage import memory
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.catalog.behind import KINDS, NAME, Base, make_base, observed
+from tests.catalog.rest.loopback import LoopbackServer
 
 
 @dataclass
@@ -44,6 +46,22 @@ def in_memory(version: int) -> Place:
         return catalog
 
     return Place(base, begin)
+
+
+@contextmanager
+def behind_a_server(version: int) -> Iterator[Place]:
+    """The one in memory, behind a REST server, which has nothing to go by but requirements."""
+    place = in_memory(version)
+    with (
+        LoopbackServer(create_app({"lake": place.begin()}), lifespan="on") as server,
+        load_catalog("lake", type="rest", uri=server.url) as catalog,
+    ):
+
+        def begin() -> Catalog:
+            place.begin()
+            return catalog
+
+        yield Place(place.base, begin)
 
 
 @contextmanager
@@ -135,6 +153,23 @@ def test_nor_does_it_in_catalogs_that_others_share(kind: str, version: int, tmp_
                 check(place, kind, first, second)
         check(place, kind, "create tag", "expire by age")
         check(place, kind, "create branch", "expire by id")
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_nor_does_it_behind_a_server(version: int) -> None:
+    known = kinds_for("memory", version)
+    with behind_a_server(version) as place:
+        for position, first in enumerate(known):
+            for second in known[(7 * position + version) % 75 :: 75]:
+                check(place, "rest", first, second)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("version", "first"), IN_MEMORY)
+def test_nor_anything_behind_a_server(version: int, first: str) -> None:
+    with behind_a_server(version) as place:
+        for second in kinds_for("memory", version):
+            check(place, "rest", first, second)
 
 
 @pytest.mark.slow

@@ -34,7 +34,7 @@ from tests.catalog.operations import (
     new_orders,
     rows,
 )
-from tests.catalog.tables import live_files, maker
+from tests.catalog.tables import home_of, live_files, maker
 
 FAULTS: dict[str, tuple[Fault, ...]] = {
     "killed": (faults.KILL_BEFORE, faults.KILL_AFTER),
@@ -52,6 +52,8 @@ class World:
     kind: str
     version: int
     catalog: Catalog
+    served: Catalog | None = None
+    """What is behind a REST catalog."""
     files: dict[str, bytes] = field(default_factory=dict)
     pointer: str = ""
     clean: dict[tuple[str, bool, bool], "Clean"] = field(default_factory=dict)
@@ -61,13 +63,13 @@ class World:
         """What `reset` comes back to, and a file that others can commit."""
         table = self.catalog.load_table(ORDERS)
         self.spare = files_of(table, rows(90, region="jp"))
-        found = self.catalog.storage.list_prefix(str(self.catalog.warehouse))
+        found = self.catalog.storage.list_prefix(home_of(self.catalog))
         self.files = {info.location: self.catalog.storage.read(info.location) for info in found}
         self.pointer = str(self.catalog.load_table(ORDERS).metadata_location)
 
     def stored(self) -> set[str]:
         """Every file that there is now."""
-        return {info.location for info in self.catalog.storage.list_prefix(str(self.catalog.warehouse))}
+        return {info.location for info in self.catalog.storage.list_prefix(home_of(self.catalog))}
 
     def reset(self) -> None:
         """The table as it was made, no other table, no other file."""
@@ -75,9 +77,10 @@ class World:
         self.catalog.storage.delete(stored - self.files.keys())
         for location in self.files.keys() - stored:
             self.catalog.storage.write(location, self.files[location])
-        if isinstance(self.catalog, PointerCatalog):
+        behind = self.served or self.catalog
+        if isinstance(behind, PointerCatalog):
             orders, new = parse_identifier(ORDERS), parse_identifier(NEW)
-            pointers = self.catalog._table_pointers
+            pointers = behind._table_pointers
             assert pointers.swap(orders, str(pointers.find(orders)), self.pointer)
             pointers.remove(new)
 
@@ -109,7 +112,7 @@ class Clean:
     after: Mapping[str, Any] | None
 
 
-WORLDS = [("memory", 1), ("memory", 4), ("sqlite", 3), ("postgres", 2), ("hadoop", 3)]
+WORLDS = [("memory", 1), ("memory", 4), ("sqlite", 3), ("postgres", 2), ("hadoop", 3), ("rest", 2)]
 """Each kind of catalog, and each version."""
 every_operation = pytest.mark.parametrize("name", OPERATIONS)
 every_fault = pytest.mark.parametrize("family", FAULTS)
@@ -119,10 +122,10 @@ every_fault = pytest.mark.parametrize("family", FAULTS)
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     kind, version = request.param
     make = maker(kind, Path(tmp_path_factory.mktemp(f"{kind}{version}")), request)
-    with make() as catalog:
+    with make.server, make() as catalog:
         catalog.create_namespace("shop")
         new_orders(catalog, version)
-        made = World(kind, version, catalog)
+        made = World(kind, version, catalog, make.served)
         made.remember()
         yield made
 

@@ -70,16 +70,19 @@ def make_place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
         case "s3":
             server: S3Server = request.getfixturevalue("s3_server")
             return Place(server.storage(), f"s3://{server.new_bucket()}/base")
+        case "signed":
+            server = request.getfixturevalue("strict_s3_server")
+            return Place(server.signed_storage(), f"s3://{server.new_bucket()}/base")
         case _:
             return Place(ArrowStorage(), f"file://{tmp_path}/base")
 
 
-@pytest.fixture(params=["local", "bare-path", "memory", "s3", "arrow"])
+@pytest.fixture(params=["local", "bare-path", "memory", "s3", "signed", "arrow"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return make_place(request, tmp_path)
 
 
-@pytest.fixture(params=["local", "memory", "s3"])
+@pytest.fixture(params=["local", "memory", "s3", "signed"])
 def exclusive_place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return make_place(request, tmp_path)
 

@@ -15,11 +15,11 @@ import pyarrow as pa
 from pyiceberg.table import StaticTable
 
 from icefloe.expressions import AlwaysTrue
-from icefloe.formats.variant.json import to_json
 from icefloe.formats.variant.values import Variant
 from icefloe.schema.types import GeographyType, GeometryType, VariantType
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
+from tests.formats.variant_json import to_json
 from tests.peers.clickhouse import ClickHousePeer
 from tests.peers.lake import Lake, travel_clause
 from tests.peers.scenarios import SCENARIOS, Read

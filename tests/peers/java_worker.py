@@ -12,12 +12,14 @@ from typing import Any
 
 
 def answer(spark: Any, request: dict[str, Any]) -> dict[str, Any]:
-    """What a request asks for: the rows of one statement, or of several, or a session as it was at the start."""
+    """What a request asks for: the rows of one statement, or of several, a stream, or a session as it was at the start."""
     if "each" in request:
         return {"each": [attempt(spark, {"sql": text, "conf": {}}) for text in request["each"]]}
     if "reset" in request:
         _reset(spark, request["reset"])
         return {}
+    if "stream" in request:
+        return {"batches": _stream(spark, **request["stream"])}
     return _rows(spark, request)
 
 
@@ -46,6 +48,28 @@ def _rows(spark: Any, request: dict[str, Any]) -> dict[str, Any]:
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return {"arrow": base64.b64encode(sink.getvalue().to_pybytes()).decode()}
+
+
+def _stream(
+    spark: Any, table: str, checkpoint: str, options: dict[str, str], to: str | None, fail_at: int | None
+) -> list[list[Any]]:
+    """What a stream of a table shows of the column `id`, batch by batch, until all is read or a batch fails; or into a table."""
+    seen: list[list[Any]] = []
+
+    def show(batch: Any, number: int) -> None:
+        if number == fail_at:
+            raise RuntimeError("as asked for")
+        seen.append(sorted(row["id"] for row in batch.select("id").collect()))
+
+    write = spark.readStream.options(**options).table(table).writeStream.trigger(availableNow=True)
+    write = write.option("checkpointLocation", checkpoint)
+    query = write.foreachBatch(show).start() if to is None else write.format("iceberg").toTable(to)
+    try:
+        query.awaitTermination()
+    except Exception as error:
+        if fail_at is None or "as asked for" not in str(error):
+            raise
+    return seen
 
 
 def collected(frame: Any) -> Any:

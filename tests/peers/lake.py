@@ -15,6 +15,8 @@ from tests.shared_rows import row_modes
 
 SQL, FILES = "peers", "folders"
 """The names of both catalogs, here and there."""
+SESSION = "spark_catalog"
+"""Spark's own catalog, in which Java has Iceberg's tables, too; we know it as another name in the SQL catalog's database."""
 MODES = ("copy-on-write", "merge-on-read")
 
 
@@ -26,6 +28,8 @@ class Lake:
         self.sql_catalog = icefloe.load_catalog(
             SQL, type="sql", uri=f"sqlite:///{self._database}", warehouse=self._warehouse
         )
+        self.session_catalog = icefloe.load_catalog(SESSION, type="sql", uri=f"sqlite:///{self._database}")
+        self.session_catalog.create_namespace("default")
         self.file_catalog = icefloe.load_catalog(FILES, type="hadoop", warehouse=self._folders)
         for catalog in (self.sql_catalog, self.file_catalog):
             catalog.create_namespace("db")
@@ -43,7 +47,9 @@ class Lake:
         """The settings with which Java opens both catalogs."""
         ours = {"type": "jdbc", "uri": f"jdbc:sqlite:{self._database}", "warehouse": self._warehouse}
         files = {"type": "hadoop", "warehouse": self._folders}
-        return _catalog(SQL, **ours) | _catalog(FILES, **files)
+        session = {key.replace(SQL, SESSION, 1): value for key, value in _catalog(SQL, **ours).items()}
+        own = {f"spark.sql.catalog.{SESSION}": "org.apache.iceberg.spark.SparkSessionCatalog"}
+        return _catalog(SQL, **ours) | _catalog(FILES, **files) | session | own
 
     def share_with(self, java: JavaPeer) -> None:
         """Let tests ask a Java that has the settings."""
@@ -52,6 +58,7 @@ class Lake:
     def close(self) -> None:
         """Close our catalogs."""
         self.sql_catalog.close()
+        self.session_catalog.close()
         self.file_catalog.close()
 
     @property

@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 
 from icefloe.commit import StatisticsChange
 from icefloe.formats.puffin.files import Blob
-from icefloe.formats.variant.json import parse_json
 from icefloe.metadata import StatisticsFile
 from icefloe.metadata.table import BlobMetadata
 from icefloe.schema import parse_ddl
@@ -23,6 +22,7 @@ from icefloe.spark.session import Session
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.formats.rows import arrow_table
+from tests.formats.variant_json import parse_json
 from tests.peers.lake import MODES, Lake, row_level
 from tests.puffin_files import encode_puffin
 from tests.spark.reading import delete_equal

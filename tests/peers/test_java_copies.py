@@ -1,6 +1,7 @@
 """Changes between snapshots and copies of tables, beside those of Java Iceberg."""
 
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from icefloe.table import Table
 from tests.peers.comparing import comparable
 from tests.peers.engines import DuckDB, PyIceberg
 from tests.peers.java import JAVA_VERSIONS
-from tests.peers.lake import MODES, SQL, Lake
+from tests.peers.lake import MODES, SESSION, SQL, Lake
 from tests.peers.scenarios import Read
 
 
@@ -87,6 +88,51 @@ def test_a_copy(lake: Lake, version: int, tmp_path: Path) -> None:
         assert comparable(reader.read(copy, Read(())), "id", copy.scan().to_arrow().schema) == expected
 
 
+@cell("rewrite_table_path: counts and files")
+@pytest.mark.parametrize("version", [2, pytest.param(JAVA_VERSIONS[-1], marks=pytest.mark.slow)])
+def test_counts_of_a_copy(lake: Lake, version: int, tmp_path: Path) -> None:
+    # Java spells files as file:/, so its procedure takes a location that is spelled so.
+    source, target = f"file:{tmp_path}/source", f"file:{tmp_path}/target"
+    columns, tail = "id BIGINT, name STRING", f"PARTITIONED BY (bucket(2, id)) LOCATION '{source}'"
+    name, there = lake.made_by_java(version, columns, tail, MODES[1])
+    values = ", ".join(f"({number}, 'x')" for number in range(8))
+    for statement in (
+        f"INSERT INTO {there} VALUES {values}",
+        f"DELETE FROM {there} WHERE id IN (1, 4)",
+        f"UPDATE {there} SET name = 'new' WHERE id = 2",
+    ):
+        lake.java.sql(statement)
+    table = lake.sql_catalog.load_table(name)
+    start = str(table.metadata_location).rpartition("/")[2]
+    first = paths_rewritten(lake, table, source, target)
+    assert first[1] > 0
+    lake.java.sql(f"INSERT INTO {there} VALUES (20, 'y')")
+    lake.java.sql(f"DELETE FROM {there} WHERE id = 5")
+    paths_rewritten(lake, table.refresh(), source, target, start)
+
+
+def paths_rewritten(lake: Lake, table: Table, source: str, target: str, start: str | None = None) -> tuple[int, int]:
+    """The counts of both, which must be alike, as must be the files that they list."""
+    options = "" if start is None else f", '{start}'"
+    call = f"CALL {SQL}.system.rewrite_table_path('{'.'.join(table.name())}', '{source}', '{target}'{options})"
+    [theirs] = lake.java.rows(call)
+    ours = table.maintenance.rewrite_table_path(source, target, start)
+    counts = ours.rewritten_manifest_file_paths_count, ours.rewritten_delete_file_paths_count
+    assert ours.latest_version == theirs["latest_version"]
+    their_counts = theirs["rewritten_manifest_file_paths_count"], theirs["rewritten_delete_file_paths_count"]
+    assert counts == their_counts
+
+    def listed(location: str) -> set[str]:
+        files = (
+            file for file in table.storage.list_prefix(location) if not file.location.endswith((".crc", "_SUCCESS"))
+        )
+        text = "".join(table.storage.read(file.location).decode() for file in files)
+        return {identity(line.rpartition(",")[2]) for line in text.splitlines()}
+
+    assert listed(ours.file_list_location) == listed(theirs["file_list_location"])
+    return counts
+
+
 @cell("snapshot: rows, properties and files")
 @pytest.mark.parametrize("version", [2])
 def test_a_snapshot(lake: Lake, tmp_path: Path, version: int) -> None:
@@ -106,10 +152,51 @@ def test_a_snapshot(lake: Lake, tmp_path: Path, version: int) -> None:
     for key in ("gc.enabled", "snapshot"):
         assert ours.properties[key] == theirs.properties[key]
 
-    def entries(table: Table) -> list[tuple[str, int, object]]:
-        files = (task.file for task in table.scan().plan_files())
-        return sorted((identity(file.file_path), file.record_count, file.partition) for file in files)
-
     assert entries(ours) == entries(theirs)
-    mappings = [json.loads(table.properties["schema.name-mapping.default"]) for table in (ours, theirs)]
-    assert mappings[0] == mappings[1]
+    assert name_mapping(ours) == name_mapping(theirs)
+
+
+def entries(table: Table) -> list[tuple[str, int, object]]:
+    """The files of a table, with their rows and partitions."""
+    files = (task.file for task in table.scan().plan_files())
+    return sorted((identity(file.file_path), file.record_count, file.partition) for file in files)
+
+
+def name_mapping(table: Table) -> object:
+    return json.loads(table.properties["schema.name-mapping.default"])
+
+
+@cell("migrate: rows, properties and files")
+@pytest.mark.parametrize(("file_format", "version"), [("parquet", 2), pytest.param("orc", 2, marks=pytest.mark.slow)])
+def test_a_migration(lake: Lake, tmp_path: Path, file_format: str, version: int) -> None:
+    old, folder, twin = f"{SESSION}.default.to_{file_format}", tmp_path / "files", tmp_path / "twin"
+    lake.java.sql(
+        f"CREATE TABLE {old} (id BIGINT, name STRING, p INT) USING {file_format} PARTITIONED BY (p) LOCATION '{folder}'"
+        " TBLPROPERTIES ('team' = 'me')"
+    )
+    lake.java.sql(f"INSERT INTO {old} VALUES (1, 'a', 1), (2, null, 2), (3, 'c', null), (4, 'd', 1)")
+    shutil.copytree(folder, twin)
+    [done] = lake.java.rows(f"CALL {SESSION}.system.migrate('default.to_{file_format}')")
+    theirs = lake.session_catalog.load_table(f"default.to_{file_format}")
+    properties = {"format-version": str(version), "team": "me"}
+    schema = "id bigint, name string, p int"
+    ours = lake.sql_catalog.migrate(
+        str(twin), lake.new_name(), file_format=file_format, schema=schema, properties=properties
+    )
+    assert done["migrated_files_count"] == len(list(ours.scan().plan_files()))
+    assert comparable(ours.scan().to_arrow(), "id") == comparable(theirs.scan().to_arrow(), "id")
+    assert comparable(lake.java.sql(f"SELECT * FROM {old}"), "id", ours.scan().to_arrow().schema) == lake.same(ours)
+    for key in ("migrated", "team"):
+        assert ours.properties[key] == theirs.properties[key]
+    assert name_mapping(ours) == name_mapping(theirs)
+    assert [field.name for field in ours.spec().fields] == [field.name for field in theirs.spec().fields]
+    assert ours.schema().same_columns(theirs.schema())
+    assert sorted((path.replace(str(twin), str(folder)), *rest) for path, *rest in entries(ours)) == entries(theirs)
+    assert theirs.verify(level="data").ok
+    # Each goes on with what the other has made.
+    lake.java.sql(f"INSERT INTO {lake.their_name(ours)} VALUES (5, 'e', 2)")
+    theirs.append(pa.table({"id": [5], "name": ["e"], "p": pa.array([2], pa.int32())}))
+    lake.java.sql(f"DELETE FROM {old} WHERE id = 1")
+    lake.java.sql(f"DELETE FROM {lake.their_name(ours)} WHERE id = 1")
+    assert lake.same(ours.refresh()) == comparable(theirs.refresh().scan().to_arrow(), "id")
+    lake.java.sql(f"DROP TABLE {old}_BACKUP_")

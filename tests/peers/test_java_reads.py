@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from icefloe.commit import Planned
-from icefloe.data import write_data_files
+from icefloe.data import WriteRequest, write_data_files
 from icefloe.table import Table
 from icefloe.versions import Feature, allows
 from tests.formats.rows import arrow_table
@@ -70,7 +70,7 @@ def test_rows_deleted_during_a_rewrite_are_deleted_for_it_too(lake: Lake, versio
     planned = Planned.on(table.metadata)
     old = [task.file for task in table.scan().plan_files()]
     rows = table.scan(selected_fields=("*", *LINEAGE[1:])).to_arrow().sort_by([("id", "descending")])
-    new = write_data_files(rows, table.metadata, table.storage, lineage=True)
+    new = write_data_files(rows, WriteRequest(table.metadata, table.storage, lineage=True))
     table.upsert(few(3, 12, 30, name="new"), ["id"])
     table.delete("id = 14")
     before = table.scan(selected_fields=LINEAGE).to_arrow()

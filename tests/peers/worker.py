@@ -66,6 +66,22 @@ class Worker:
         """The rows of a statement as dicts."""
         return list(self.sql(text, **conf).to_pylist())
 
+    def stream(
+        self,
+        table: str,
+        checkpoint: Path,
+        options: Mapping[str, str] | None = None,
+        *,
+        to: str | None = None,
+        fail_at: int | None = None,
+    ) -> list[list[Any]]:
+        """The ids that a stream of a table shows, batch by batch, unless they go to another table."""
+        request = {"table": table, "checkpoint": str(checkpoint), "options": dict(options or {})}
+        found = self._ask({"stream": request | {"to": to, "fail_at": fail_at}})
+        if "error" in found:
+            raise PeerError(found["error"])
+        return list(found["batches"])
+
     def stop(self) -> None:
         """End it: politely, then by force."""
         assert self._process.stdin is not None

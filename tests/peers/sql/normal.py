@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from icefloe.formats.variant.json import to_json
 from icefloe.formats.variant.values import Variant
+from tests.formats.variant_json import to_json
 
 VARIANT_PARTS = {"metadata", "value"}
 

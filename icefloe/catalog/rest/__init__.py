@@ -1,0 +1,1 @@
+"""A catalog behind a server that speaks Iceberg's REST protocol."""

@@ -1,0 +1,43 @@
+"""What a catalog has of its server while it is connected."""
+
+import os
+
+from icefloe.catalog.identifiers import Identifier, show
+from icefloe.catalog.rest.namespaces import RestNamespaces
+from icefloe.catalog.rest.outcomes import asked
+from icefloe.catalog.rest.reporting import ReportQueue
+from icefloe.catalog.rest.session import RestSession
+from icefloe.catalog.rest.tables import RestTables
+from icefloe.catalog.table_files import storage_properties
+from icefloe.rest import Context, paths
+from icefloe.storage import Storage
+
+
+class Connected:
+    """The connection of one process, and what is asked over it."""
+
+    def __init__(self, session: RestSession) -> None:
+        self.process = os.getpid()
+        self.session = session
+        self.tables = RestTables(session)
+        self.namespaces = RestNamespaces(session)
+        self.reports = ReportQueue(self._report)
+        self.storage = Storage(storage_properties(session.properties))
+
+    def close(self) -> None:
+        """Close all connections, and send what waits before."""
+        self.reports.close()
+        self.session.close()
+
+    def _report(self, identifier: Identifier, body: bytes) -> None:
+        *namespace, name = identifier
+        asked(
+            self.session.request(
+                paths.REPORT_METRICS,
+                Context.TABLE,
+                f"a report of table {show(identifier)}",
+                tuple(namespace),
+                body=body,
+                names={"table": name},
+            )
+        )

@@ -1,0 +1,1 @@
+"""The REST catalog server: translates requests of the Iceberg REST protocol into calls on catalogs and tables."""

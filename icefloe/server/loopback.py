@@ -1,0 +1,15 @@
+"""Decides which names and addresses only this machine reaches."""
+
+import ipaddress
+
+_NAMES = ("localhost", "ip6-localhost")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    if host.lower() in _NAMES:
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,93 @@
+"""What operators do beside the REST protocol: tables that were dropped come back, and what matters is protected from drops."""
+
+from icefloe import errors
+from icefloe.catalog import RefusedAlongsideError
+from icefloe.rest import errors_codec as words
+from icefloe.server import management_codec as codec
+from icefloe.server.auth.protocols import Privilege
+from icefloe.server.calls import NOTHING, TABLE, VIEW, Answer, Call, Operation
+from icefloe.server.holds import Holds
+from icefloe.server.words import require_namespace
+
+
+def management_operations() -> tuple[Operation, ...]:
+    """All of them."""
+    operations = [
+        Operation(codec.LIST_DROPPED, _list_dropped),
+        Operation(codec.UNDROP, _undrop, changes=True, has_own_words=True),
+    ]
+    for noun in (TABLE, VIEW, None):
+        ask, protect, unprotect = codec.protection_endpoints(noun)
+        operations += [
+            Operation(ask, _is_protected, Privilege.LIST, noun),
+            Operation(protect, _protect, Privilege.MANAGE, noun, changes=True),
+            Operation(unprotect, _unprotect, Privilege.MANAGE, noun, changes=True),
+        ]
+    return tuple(operations)
+
+
+def _holds(call: Call) -> Holds:
+    if call.holds is None:
+        raise errors.UnsupportedOperationError(
+            f"warehouse {call.warehouse.name!r} has no database to remember dropped or protected tables in"
+        )
+    return call.holds
+
+
+def _list_dropped(call: Call) -> Answer:
+    """The dropped tables of those namespaces that the caller may see."""
+    holds = _holds(call)
+    tables = {table.identifier: table for table in reversed(holds.dropped())}
+    visible = set(call.visible(list(tables), TABLE))
+    shown = [table for table in holds.dropped() if table.identifier in visible]
+    return Answer(codec.encode_dropped(shown, int(holds.hold.total_seconds() * 1000)))
+
+
+def _undrop(call: Call) -> Answer:
+    """A dropped table comes back, under its own name or another one."""
+    holds = _holds(call)
+    number, name = codec.decode_undrop(call.body)
+    table = holds.find(number)
+    identifier = name or table.identifier
+    call.check(Privilege.MANAGE, table.identifier[:-1])
+    call.check(Privilege.CREATE, identifier[:-1])
+    require_namespace(call.served, identifier[:-1])
+    call.notes["undrop"] = holds.ending(table)
+    try:
+        call.served.register_again(identifier, table.location)
+    except errors.AlreadyExistsError:
+        raise words.name_taken(identifier, TABLE, TABLE) from None
+    except RefusedAlongsideError:
+        raise errors.NoSuchObjectError(f"the dropped table {number} is gone, or has a name again") from None
+    return NOTHING
+
+
+def _is_protected(call: Call) -> Answer:
+    return Answer(codec.encode_protection(_holds(call).is_protected(*_subject(call))))
+
+
+def _protect(call: Call) -> Answer:
+    identifier, noun = _subject(call)
+    _require(call, noun)
+    _holds(call).protect(identifier, noun)
+    return NOTHING
+
+
+def _unprotect(call: Call) -> Answer:
+    _holds(call).unprotect(*_subject(call))
+    return NOTHING
+
+
+def _subject(call: Call) -> tuple[tuple[str, ...], str | None]:
+    noun = call.operation.noun
+    return (call.namespace if noun is None else call.identifier), noun
+
+
+def _require(call: Call, noun: str | None) -> None:
+    """Fail if what is to be protected does not exist."""
+    if noun == TABLE and call.served.table_location(call.identifier) is None:
+        raise words.no_table(call.identifier)
+    if noun == VIEW and call.served.view_location(call.identifier) is None:
+        raise words.no_view(call.identifier)
+    if noun is None:
+        require_namespace(call.served, call.namespace)

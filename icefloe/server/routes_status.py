@@ -1,0 +1,121 @@
+"""The endpoints for operators: whether the server lives, whether it can work, and its metrics."""
+
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import prometheus_client as prometheus
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from icefloe.errors import IcefloeError
+from icefloe.server.auth import principal_of
+from icefloe.server.auth.protocols import Authorizer, Privilege, Target
+from icefloe.server.logs import log_request, request_id
+from icefloe.server.routes import error_answer
+from icefloe.server.server import Server
+from icefloe.server.stopwatch import Stopwatch
+
+OPEN_PATHS = frozenset({"/health/live", "/health/ready"})
+"""What needs no principal."""
+
+_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_UNKNOWN = "none"
+
+
+class Metrics:
+    """Counters of a server."""
+
+    def __init__(self, server: Server) -> None:
+        self.registry = prometheus.CollectorRegistry()
+        self.requests = prometheus.Counter(
+            "icefloe_requests", "Requests by operation and status", ["operation", "status"], registry=self.registry
+        )
+        self.seconds = prometheus.Histogram(
+            "icefloe_request_seconds", "Time of requests", ["operation"], buckets=_BUCKETS, registry=self.registry
+        )
+        self.under_way = prometheus.Gauge("icefloe_requests_under_way", "Requests under way", registry=self.registry)
+        cached = prometheus.Gauge(
+            "icefloe_cached_metadata_bytes", "Metadata kept in memory", ["warehouse"], registry=self.registry
+        )
+        for warehouse in server.warehouses.all:
+            cached.labels(warehouse.name).set_function(partial(getattr, warehouse.texts, "weight"))
+
+    def count(self, operation: str, status: int, seconds: float) -> None:
+        """One more request."""
+        self.requests.labels(operation, str(status)).inc()
+        self.seconds.labels(operation).observe(seconds)
+
+
+class Observer:
+    """Counts, times and logs every request; routes see the path as it came, so that an encoded slash is no slash."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics, slow_seconds: float) -> None:
+        self._app = app
+        self._metrics = metrics
+        self._slow_seconds = slow_seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        scope["path"] = scope["raw_path"].decode("ascii", "replace")
+        state = scope.setdefault("state", {})
+        state["watch"], state["request_id"] = Stopwatch(), request_id(dict(scope["headers"]))
+        status = 500
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], (b"x-request-id", state["request_id"].encode())]
+            await send(message)
+
+        with self._metrics.under_way.track_inprogress():
+            try:
+                await self._app(scope, receive, answer)
+            finally:
+                seconds = state["watch"].seconds()
+                self._metrics.count(state.get("operation", _UNKNOWN), status, seconds)
+                log_request(scope, status, seconds, self._slow_seconds)
+
+
+def routes(server: Server, metrics: Metrics, authorizer: Authorizer) -> list[Route]:
+    """The routes; metrics name warehouses, and are for those who may read the whole server."""
+
+    async def live(request: Request) -> Response:  # noqa: ARG001 - the signature of a route
+        return PlainTextResponse("live\n")
+
+    def metrics_text(request: Request) -> Response:
+        try:
+            authorizer.check(principal_of(request), Privilege.READ, Target())
+        except IcefloeError as error:
+            return error_answer(error, request)
+        return Response(prometheus.generate_latest(metrics.registry), media_type=prometheus.CONTENT_TYPE_LATEST)
+
+    return [
+        Route("/health/live", live),
+        Route("/health/ready", _ready(server)),
+        Route("/metrics", metrics_text),
+    ]
+
+
+def _ready(server: Server) -> Callable[[Request], Awaitable[Response]]:
+    checked = 0.0
+
+    def ready(request: Request) -> Response:  # noqa: ARG001 - the signature of a route
+        nonlocal checked
+        # Anybody may ask: the databases are asked at most once a second.
+        if time.monotonic() - checked < 1:
+            return PlainTextResponse("ready\n")
+        try:
+            server.check_ready()
+        except IcefloeError as error:
+            return PlainTextResponse(f"not ready: {type(error).__name__}\n", 503)
+        checked = time.monotonic()
+        return PlainTextResponse("ready\n")
+
+    return ready  # type: ignore[return-value]  # Starlette runs a plain function in a thread

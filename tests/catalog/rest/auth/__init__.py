@@ -1,0 +1,1 @@
+"""Tests of how a REST client says who it is."""

@@ -1,0 +1,99 @@
+"""The commands `serve` and `serve-admin` as an operator runs them, with one configuration file."""
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx2 as httpx
+import pytest
+
+from icefloe.__main__ import main
+
+CONFIGURATION = """
+[server]
+port = {port}
+[catalog.lake]
+type = "sql"
+uri = "sqlite:///{folder}/lake.db"
+warehouse = "{folder}/warehouse"
+[auth]
+refresh-seconds = 0
+audit-file = "{folder}/audit.jsonl"
+[[auth.grants]]
+to = "principal:configured"
+privileges = ["read"]
+warehouse = "lake"
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_a_server_and_its_administrator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    port = free_port()
+    config = tmp_path / "server.toml"
+    config.write_text(CONFIGURATION.format(port=port, folder=tmp_path))
+
+    def admin(*words: str) -> list[str]:
+        assert main(["serve-admin", "--config", str(config), *words]) == 0
+        return capsys.readouterr().out.splitlines()
+
+    admin("principals", "add", "ops")
+    (token,) = admin("tokens", "add", "ops", "--days", "1")
+    assert admin("grants", "check", "configured", "read", "--warehouse", "lake") == ["allowed"]
+    with (tmp_path / "log").open("wb") as log:
+        server = subprocess.Popen([sys.executable, "-m", "icefloe", "serve", "--config", str(config)], stderr=log)
+    try:
+        url = f"http://127.0.0.1:{port}"
+        with httpx.Client(base_url=url, trust_env=False, timeout=10) as client:
+            _wait(client)
+            headers = {"authorization": f"Bearer {token}"}
+            assert client.get("/v1/config").status_code == 401
+            assert client.get("/v1/config", headers=headers).status_code == 404
+            admin("grants", "add", "principal:ops", "create", "--warehouse", "lake")
+            assert client.get("/v1/config", headers=headers).status_code == 200
+            body = {"namespace": ["shop"], "properties": {}}
+            assert client.post("/v1/lake/namespaces", json=body, headers=headers).status_code == 200
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait(30)
+    told = (tmp_path / "audit.jsonl").read_text() + (tmp_path / "log").read_text()
+    assert '"outcome": "allowed"' in told
+    assert token not in told
+    assert token.rpartition("_")[2] not in told
+
+
+def _wait(client: httpx.Client) -> None:
+    for _ in range(300):
+        try:
+            if client.get("/health/ready").status_code == 200:
+                return
+        except httpx.TransportError:
+            time.sleep(0.1)
+    pytest.fail("the server did not start")
+
+
+@pytest.mark.parametrize("section", ["", "[auth]\nanonymous = true\n"])
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "catalog.example.com", ""])
+def test_nobody_without_a_name_is_let_in_from_elsewhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], section: str, host: str
+) -> None:
+    config = tmp_path / "server.toml"
+    config.write_text(
+        f'[catalog.lake]\ntype = "sql"\nuri = "sqlite:///{tmp_path}/x.db"\nwarehouse = "{tmp_path}"\n{section}'
+    )
+    assert main(["serve", "--config", str(config), "--host", host, "--port", "0"]) == 2
+    assert "can be reached from other machines" in capsys.readouterr().err
+
+
+def test_a_configuration_without_a_database(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "server.toml"
+    config.write_text(f'[catalog.lake]\ntype = "hadoop"\nwarehouse = "{tmp_path}"\n')
+    assert main(["serve-admin", "--config", str(config), "principals", "list"]) == 2
+    assert "has a database" in capsys.readouterr().err
