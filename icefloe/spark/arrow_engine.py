@@ -19,13 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession, functions as F, types as spark_types  # noqa: N812  # its usual name
 
-from icefloe import properties as props
+from icefloe import errors, manifests as mf, metadata as md, planning, properties as props
 from icefloe.data import ReadContext, TableWriter, WriteRequest, data_folder, read_task, write_data_files
-from icefloe.errors import InvalidValueError
 from icefloe.formats.file_schema import with_fields
-from icefloe.manifests import DataFile
-from icefloe.metadata import TableMetadata
-from icefloe.planning import CombinedScanTask, TableScan
 from icefloe.schema import Schema, types
 from icefloe.spark.distribution import distribute, distribution_of, partition_columns
 from icefloe.spark.gateway import Gateway
@@ -59,7 +55,7 @@ class ReadTasks:
 
 
 def shown_batches(
-    combined: CombinedScanTask, projection: Schema, context: ReadContext, mapping: TypeMapping
+    combined: planning.CombinedScanTask, projection: Schema, context: ReadContext, mapping: TypeMapping
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a task in the Arrow types that stand for Spark's."""
     for task in combined.tasks:
@@ -78,11 +74,12 @@ def shown_batch(batch: pa.RecordBatch, projection: Schema, mapping: TypeMapping)
     return pa.RecordBatch.from_arrays(arrays, [field.name for _, field in fields])
 
 
-def arrow_frame(spark: SparkSession, scan: TableScan, mapping: TypeMapping) -> DataFrame:
+def arrow_frame(spark: SparkSession, scan: planning.TableScan, mapping: TypeMapping) -> DataFrame:
     """The rows of a scan, read by executors with Arrow."""
     # Geometries travel as bytes, and become Spark's own afterwards.
-    read = ReadTasks(ReadContext(scan.metadata, scan.storage), scan.projection(), replace(mapping, geo=False))
-    rows = frame_of_tasks(spark, scan.plan_tasks(), read, scan.projection(), mapping)
+    tasks = scan.plan_tasks()
+    read = ReadTasks(ReadContext(scan.metadata, scan.file_storage), scan.projection(), replace(mapping, geo=False))
+    rows = frame_of_tasks(spark, tasks, read, scan.projection(), mapping)
     return rows if scan.limit is None else rows.limit(scan.limit)
 
 
@@ -221,14 +218,14 @@ def nullable(struct: spark_types.StructType) -> spark_types.StructType:
 # -- writing
 
 
-def write_through_arrow(frame: DataFrame, request: WriteRequest) -> list[DataFile]:
+def write_through_arrow(frame: DataFrame, request: WriteRequest) -> list[mf.DataFile]:
     """Write the frame as data files of the table. On an error, no file is left behind."""
     metadata, storage = request.metadata, request.storage
     shaped = shape_frame(frame, metadata.schema(), lists_as_they_are=True)
     if parse_location(data_folder(metadata)).scheme == "memory":
         # Such files only exist in this process, so no executor could write them.
         rows = _as_rows(_collected(shaped, metadata.schema()), metadata.schema())
-        return write_data_files(rows, metadata, storage, written=request.written)
+        return write_data_files(rows, WriteRequest(metadata, storage, request.written))
     columns = partition_columns(metadata)
     distribution = distribution_of(metadata)
     spread = shaped
@@ -250,7 +247,7 @@ def write_through_arrow(frame: DataFrame, request: WriteRequest) -> list[DataFil
     return files
 
 
-def _run(frame: DataFrame, task: "WriteTask") -> list[DataFile]:
+def _run(frame: DataFrame, task: "WriteTask") -> list[mf.DataFile]:
     results = _numbered(frame).mapInArrow(task, "files binary").collect()
     return [file for row in results for file in pickle.loads(row[0])]
 
@@ -288,7 +285,7 @@ def _streams(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 class WriteTask:
     """What each task runs: rows in, one row with the pickled data files out. All files have the mark in their names."""
 
-    metadata: TableMetadata
+    metadata: md.TableMetadata
     storage: Storage
     mark: str = ""
 
@@ -297,8 +294,8 @@ class WriteTask:
         files = self._write(batches)
         yield pa.RecordBatch.from_pydict({"files": pa.array([pickle.dumps(files)], pa.binary())})
 
-    def _write(self, batches: Iterator[pa.RecordBatch]) -> list[DataFile]:
-        written: list[DataFile] = []
+    def _write(self, batches: Iterator[pa.RecordBatch]) -> list[mf.DataFile]:
+        written: list[mf.DataFile] = []
         schema = self.metadata.schema()
         unique = "-".join(part for part in (self.mark, str(uuid.uuid4())) if part)
         try:
@@ -308,9 +305,9 @@ class WriteTask:
                 return writer.close()
         except BaseException as problem:
             self.storage.delete(file.file_path for file in written)
-            if isinstance(problem, InvalidValueError):
+            if isinstance(problem, errors.InvalidValueError):
                 # So that the driver recognizes it in what Spark makes of it.
-                raise InvalidValueError(marked(str(problem))) from problem
+                raise errors.InvalidValueError(marked(str(problem))) from problem
             raise
 
 

@@ -9,14 +9,12 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
-from icefloe import properties as props
-from icefloe.commit import WAP_BRANCH
-from icefloe.errors import InvalidInputError
+from icefloe import commit as cm, errors, properties as props
 from icefloe.metadata import summary as totals
 from icefloe.table import Table
 
 _ID = f"spark.{totals.WAP_ID}"
-_BRANCH = f"spark.{WAP_BRANCH}"
+_BRANCH = f"spark.{cm.WAP_BRANCH}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,9 @@ def _branch(spark: SparkSession, table: Table) -> str | None:
         return None
     wap_id = _setting(spark, _ID)
     if wap_id is not None:
-        raise InvalidInputError(f"{_ID} is {wap_id!r} and {_BRANCH} is {branch!r}, which exclude each other; unset one")
+        raise errors.InvalidInputError(
+            f"{_ID} is {wap_id!r} and {_BRANCH} is {branch!r}, which exclude each other; unset one"
+        )
     return branch
 
 

@@ -13,14 +13,12 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from icefloe.catalog import Catalog, load_catalog
+from icefloe.catalog import EMBEDDED_CATALOG, Catalog, embedded_catalog, load_catalog
 from icefloe.errors import InvalidInputError, InvalidPropertyError, NotInstalledError
 from icefloe.spark.data_source import register_format
 from icefloe.spark.session import Session
 from icefloe.spark.spark_sessions import is_classic
 
-DEFAULT_WAREHOUSE = "icefloe-warehouse"
-DEFAULT_CATALOG = "icefloe"
 _PREFIXES = ("spark.sql.catalog.", "spark.icefloe.catalog.")
 _DEFAULT = "spark.sql.defaultCatalog"
 _SPARKS_OWN = "spark_catalog"
@@ -68,7 +66,7 @@ def _catalogs(
                 named = catalogs_in(dict(spark.sparkContext.getConf().getAll()))
                 if named:
                     return {name: load_catalog(name, **properties) for name, properties in named.items()}
-            return {DEFAULT_CATALOG: _embedded(warehouse)}
+            return {EMBEDDED_CATALOG: embedded_catalog(warehouse)}
         case str():
             return {catalog: load_catalog(catalog)}
         case Catalog():
@@ -80,12 +78,6 @@ def _catalogs(
     if not catalogs or not all(isinstance(value, Catalog) for value in catalogs.values()):
         raise InvalidInputError(f"{catalog!r:.100} is no catalog; give one of load_catalog, or several by name")
     return catalogs
-
-
-def _embedded(warehouse: str | os.PathLike[str] | None) -> Catalog:
-    folder = Path(DEFAULT_WAREHOUSE if warehouse is None else warehouse).absolute()
-    folder.mkdir(parents=True, exist_ok=True)
-    return load_catalog(DEFAULT_CATALOG, type="sql", uri=f"sqlite:///{folder / 'catalog.db'}", warehouse=str(folder))
 
 
 def catalogs_in(settings: Mapping[str, str]) -> dict[str, dict[str, str]]:
@@ -122,7 +114,7 @@ def _with_type(name: str, properties: Mapping[str, str]) -> dict[str, str]:
     catalog_type = _CATALOG_TYPES.get(implementation.rpartition(".")[2].lower())
     if catalog_type is None:
         raise InvalidPropertyError(
-            f"catalog {name!r} is of class {implementation}, which only the Java library has; set `type` to sql or hadoop"
+            f"catalog {name!r} is of class {implementation}, which only the Java library has; set `type` to rest, sql or hadoop"
         )
     return {"type": catalog_type, **typed}
 

@@ -14,12 +14,9 @@ import pyarrow as pa
 from pyspark.sql import SparkSession, types as spark_types
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
-from icefloe import properties as props
+from icefloe import errors, metadata as md, planning, properties as props
 from icefloe.catalog import Catalog, load_catalog
 from icefloe.data import ReadContext
-from icefloe.errors import InvalidInputError, InvalidPropertyError, StateError
-from icefloe.metadata import Operation, Snapshot
-from icefloe.planning import CombinedScanTask, IncrementalAppendScan
 from icefloe.schema import Schema
 from icefloe.spark.arrow_engine import nullable, shown_batches, without_unknown
 from icefloe.spark.gateway import active
@@ -42,7 +39,7 @@ _BATCH = (*_EVERYWHERE, SNAPSHOT_ID, AS_OF)
 _STREAM = (*_EVERYWHERE, FROM_TIMESTAMP, SKIP_DELETES, SKIP_OVERWRITES)
 _OFFSET = "snapshot-id"
 _BEFORE_ALL = -1
-_SWITCHES = {str(Operation.DELETE): SKIP_DELETES, str(Operation.OVERWRITE): SKIP_OVERWRITES}
+_SWITCHES = {str(md.Operation.DELETE): SKIP_DELETES, str(md.Operation.OVERWRITE): SKIP_OVERWRITES}
 
 
 class TableSource(DataSource):  # type: ignore[misc]  # PySpark is Any to mypy
@@ -65,8 +62,9 @@ class TableSource(DataSource):  # type: ignore[misc]  # PySpark is Any to mypy
         _check_names(self.options, _BATCH)
         scan = _chosen_scan(self._table(), self.options)
         columns = _planned_columns(scan.projection(), schema)
-        context = ReadContext(scan.metadata.without_history(), scan.storage)
-        return TableReader([ReadPart(task, columns, context) for task in scan.plan_tasks()])
+        tasks = scan.plan_tasks()
+        context = ReadContext(scan.metadata.without_history(), scan.file_storage)
+        return TableReader([ReadPart(task, columns, context) for task in tasks])
 
     def streamReader(self, schema: spark_types.StructType) -> "TableStream":  # noqa: N802  # Spark's name
         """The rows that commits append."""
@@ -82,7 +80,7 @@ class TableSource(DataSource):  # type: ignore[misc]  # PySpark is Any to mypy
 class ReadPart(InputPartition):  # type: ignore[misc]  # PySpark is Any to mypy
     """What one Spark task reads."""
 
-    task: CombinedScanTask
+    task: planning.CombinedScanTask
     columns: Schema
     context: ReadContext
 
@@ -134,7 +132,9 @@ class TableStream(_PartReader, DataSourceStreamReader):  # type: ignore[misc]  #
             return []
         first = None if start[_OFFSET] == _BEFORE_ALL else start[_OFFSET]
         table = self._table()
-        scan = IncrementalAppendScan(table.metadata, table.storage, first, end[_OFFSET], branch=_ref(self._options))
+        scan = planning.IncrementalAppendScan(
+            table.metadata, table.storage, first, end[_OFFSET], branch=_ref(self._options)
+        )
         context = ReadContext(table.metadata.without_history(), table.storage)
         return [
             ReadPart(task, self._columns, context)
@@ -146,7 +146,9 @@ class TableStream(_PartReader, DataSourceStreamReader):  # type: ignore[misc]  #
         return _source_table(self._options, self._source.catalogs)
 
 
-def _runs(snapshots: list[Snapshot], first: int | None, options: Mapping[str, str]) -> Iterator[tuple[int | None, int]]:
+def _runs(
+    snapshots: list[md.Snapshot], first: int | None, options: Mapping[str, str]
+) -> Iterator[tuple[int | None, int]]:
     """The range of snapshots to read, from after one up to another: all from a time on, if none of them must be refused."""
     since = _number(options, FROM_TIMESTAMP)
     index = 0
@@ -158,11 +160,11 @@ def _runs(snapshots: list[Snapshot], first: int | None, options: Mapping[str, st
         yield (snapshots[index - 1].snapshot_id if index else first), snapshots[-1].snapshot_id
 
 
-def _check_streamed(snapshot: Snapshot, options: Mapping[str, str]) -> None:
+def _check_streamed(snapshot: md.Snapshot, options: Mapping[str, str]) -> None:
     """Appends are read, and replaces change no rows; other snapshots are only skipped if an option says so."""
     switch = _SWITCHES.get(snapshot.operation or "")
     if switch is not None and not props.property_as_bool(options, switch, False):
-        raise StateError(
+        raise errors.StateError(
             f"snapshot {snapshot.snapshot_id} is of operation {snapshot.operation}, which a stream of appends cannot show;"
             f" set option {switch} to true to pass over such snapshots"
         )
@@ -176,7 +178,7 @@ def _source_table(options: Mapping[str, str], catalogs: Mapping[str, Mapping[str
     name = options.get(_PATH)
     parts = tuple((name or "").split("."))
     if not all(parts) or "/" in parts[0]:
-        raise InvalidInputError(f"{name!r} is not the name of a table; load one such as 'shop.orders'")
+        raise errors.InvalidInputError(f"{name!r} is not the name of a table; load one such as 'shop.orders'")
     prefix = len(CATALOG_PROPERTY)
     properties = {key[prefix:]: value for key, value in options.items() if key.startswith(CATALOG_PROPERTY)}
     chosen = options.get(CATALOG)
@@ -196,7 +198,7 @@ def _planned_columns(projection: Schema, schema: spark_types.StructType) -> Sche
     """The columns to read; an error if they are no longer those of Spark's schema."""
     readable = without_unknown(projection)
     if [field.name for field in readable.fields] != list(schema.names):
-        raise StateError(
+        raise errors.StateError(
             f"the table has the columns {', '.join(readable.column_names)}, and the query was planned for {', '.join(schema.names)}"
         )
     return readable
@@ -205,7 +207,7 @@ def _planned_columns(projection: Schema, schema: spark_types.StructType) -> Sche
 def _ref(options: Mapping[str, str]) -> str | None:
     named = [options[name] for name in REFS if name in options]
     if len(named) > 1:
-        raise InvalidPropertyError(f"options {', '.join(REFS)} all name the ref to read; give one of them")
+        raise errors.InvalidPropertyError(f"options {', '.join(REFS)} all name the ref to read; give one of them")
     return named[0] if named else None
 
 
@@ -216,13 +218,13 @@ def _number(options: Mapping[str, str], key: str) -> int | None:
     try:
         return int(text)
     except ValueError:
-        raise InvalidPropertyError(f"option {key!r} is {text!r}; it must be a whole number") from None
+        raise errors.InvalidPropertyError(f"option {key!r} is {text!r}; it must be a whole number") from None
 
 
 def _check_names(options: Mapping[str, str], known: tuple[str, ...]) -> None:
     for key in options:
         if key not in known and not key.startswith(CATALOG_PROPERTY):
-            raise InvalidPropertyError(
+            raise errors.InvalidPropertyError(
                 f"unknown option {key!r} of format {FORMAT}; it has {', '.join(known)}, catalog.*"
             )
 

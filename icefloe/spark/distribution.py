@@ -19,10 +19,7 @@ from functools import reduce
 import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, functions as F, types as spark_types  # noqa: N812  # its usual name
 
-from icefloe import properties as props
-from icefloe.errors import CorruptFileError
-from icefloe.manifests import to_internal
-from icefloe.metadata import TableMetadata
+from icefloe import errors, manifests as mf, metadata as md, properties as props
 from icefloe.partitioning import NullOrder, PartitionField, SortDirection, SortField, SortOrder, transforms as tr
 from icefloe.schema import Schema, Value, coerce, types
 from icefloe.spark.gateway import Gateway, analyzed, items
@@ -54,7 +51,7 @@ class Distribution:
         return bool(self.order.fields)
 
 
-def distribution_of(metadata: TableMetadata) -> Distribution:
+def distribution_of(metadata: md.TableMetadata) -> Distribution:
     """What the table's properties, spec and order ask for."""
     order = metadata.sort_order()
     if any(isinstance(field.transform, tr.UnknownTransform) for field in order.fields):
@@ -69,7 +66,7 @@ def distribution_of(metadata: TableMetadata) -> Distribution:
 
 
 def distribute(
-    frame: DataFrame, metadata: TableMetadata, distribution: Distribution, partition: list[str], *, sort: bool = True
+    frame: DataFrame, metadata: md.TableMetadata, distribution: Distribution, partition: list[str], *, sort: bool = True
 ) -> DataFrame:
     """The shaped frame, spread and, unless the writer itself sorts, sorted; `partition` names the partition columns."""
     gateway = Gateway(frame.sparkSession)
@@ -88,7 +85,7 @@ def distribute(
 
 
 def _rebalanced(
-    gateway: Gateway, frame: DataFrame, keys: list[Column], metadata: TableMetadata, *, by_hash: bool
+    gateway: Gateway, frame: DataFrame, keys: list[Column], metadata: md.TableMetadata, *, by_hash: bool
 ) -> DataFrame:
     # A sort by the keys resolves them; the sort itself is not used.
     orders = items(analyzed(frame.sortWithinPartitions(*keys)).order())
@@ -132,7 +129,7 @@ def _raw_bits(gateway: Gateway, column: Column, field_type: types.FloatType | ty
 class PartitionColumns:
     """The columns of a write that name its folders; `names` has None where a partition value is null in every row."""
 
-    metadata: TableMetadata
+    metadata: md.TableMetadata
     names: tuple[str | None, ...]
 
     @property
@@ -166,7 +163,9 @@ class PartitionColumns:
         self, text: str | None, field: PartitionField, schema: Schema, location: str, storage: Storage
     ) -> Value | None:
         if text is None:
-            raise CorruptFileError(location, f"it was written outside of a folder of partition field {field.name!r}")
+            raise errors.CorruptFileError(
+                location, f"it was written outside of a folder of partition field {field.name!r}"
+            )
         source_type = schema.find_type(field.source_id)
         if text.startswith("h"):
             value = _first_value(_path(field.source_id, schema), source_type, location, storage)
@@ -174,7 +173,7 @@ class PartitionColumns:
         return _decoded(text, field.transform.result_type(source_type))
 
 
-def partition_columns(metadata: TableMetadata) -> PartitionColumns:
+def partition_columns(metadata: md.TableMetadata) -> PartitionColumns:
     """The columns for a table's spec, with names that no column of the table has."""
     schema = metadata.schema()
     prefix = "p"
@@ -244,4 +243,4 @@ def _first_value(names: list[str], field_type: types.IcebergType, location: str,
     array = batch.column(0)
     for name in names[1:]:
         array = array.field(name)
-    return to_internal(array, field_type)[0]
+    return mf.to_internal(array, field_type)[0]

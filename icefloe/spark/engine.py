@@ -1,6 +1,7 @@
 """Which code reads and writes a table on Spark: Spark's own Parquet reader and writer wherever that gives the same rows
 and files, and Arrow elsewhere."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -12,20 +13,21 @@ from icefloe.data import WriteRequest, data_folder
 from icefloe.errors import InvalidPropertyError, StateError
 from icefloe.expressions import Expression
 from icefloe.formats.arrow_types import stored_schema
-from icefloe.manifests import DataFile
+from icefloe.manifests import DataFile, ManifestColumns
 from icefloe.metadata import TableMetadata
-from icefloe.planning import ChangelogScan, TableScan
+from icefloe.planning import ChangelogScan, Planner, TableScan
 from icefloe.rows import Branch, MatchedRows
 from icefloe.schema import Schema, reserved, types
 from icefloe.spark.arrow_engine import arrow_frame, write_through_arrow
 from icefloe.spark.changes import read_changes
 from icefloe.spark.gateway import Gateway, is_at_least
+from icefloe.spark.hadoop_access import is_short_lived, is_vended, why_not_by_hadoop
 from icefloe.spark.inner_names import inner_columns
 from icefloe.spark.maintenance.engine import SparkMaintenance
 from icefloe.spark.native_read import ROW_INDEX, NativeScan
 from icefloe.spark.native_write import CODECS, write_natively
 from icefloe.spark.row_positions import gathered
-from icefloe.spark.scan_plan import SnapshotShape, shape_of
+from icefloe.spark.scan_plan import SnapshotShape, shape_of, shape_of_entries
 from icefloe.spark.shaping import error_in
 from icefloe.spark.spark_sessions import is_classic, is_on
 from icefloe.spark.types import mapping_of, schema_from_spark
@@ -89,7 +91,8 @@ class SparkEngine:
             widened = replace(metadata, schemas=(*others, with_lineage(metadata.schema())))
             request = replace(request, metadata=widened)
         spark = data.sparkSession
-        native = is_classic(spark) and why_not_written(spark, request.metadata) is None
+        by_hadoop = is_classic(spark) and not is_vended(request.storage, request.metadata)
+        native = by_hadoop and why_not_written(spark, request.metadata) is None
         try:
             return (write_natively if native else write_through_arrow)(data, request)
         except (PySparkException, Py4JJavaError) as problem:
@@ -124,8 +127,10 @@ def read_scan(spark: SparkSession, scan: TableScan, name: str | None = None) -> 
     return arrow_frame(spark, scan, mapping_of(spark)) if native is None else native.frame()
 
 
-def native_scan(spark: SparkSession, scan: TableScan, name: str | None = None) -> NativeScan | None:
-    """The scan with Spark's own reader; None if Arrow must read it."""
+def native_scan(
+    spark: SparkSession, scan: TableScan, name: str | None = None, shape: SnapshotShape | None = None
+) -> NativeScan | None:
+    """The scan with Spark's own reader; None if Arrow must read it. `shape` is that of the snapshot, if it is known."""
     engine = scan.options.get(READ_ENGINE) or scan.metadata.properties.get(READ_ENGINE)
     if engine not in (None, NATIVE, ARROW):
         raise InvalidPropertyError(f"option {READ_ENGINE!r} is {engine!r}; it must be {NATIVE} or {ARROW}")
@@ -134,13 +139,25 @@ def native_scan(spark: SparkSession, scan: TableScan, name: str | None = None) -
             raise StateError("Spark Connect has no JVM at hand, which the native engine needs; leave out read.engine")
         return None
     gateway = Gateway(spark)
-    shape = shape_of(scan)
+    shape = shape_of(scan) if shape is None else shape
     obstacle = _why_not_read(gateway, scan, shape)
-    if obstacle is None:
+    if obstacle is None and engine != NATIVE and is_short_lived(scan.storage, scan.metadata):
+        # Spark's own reader could not refresh them.
+        return None
+    if shape is not None and obstacle is None:
         return NativeScan(gateway, scan, shape, name or str(scan.metadata.table_uuid), mapping_of(spark))
     if engine == NATIVE:
         raise StateError(f"Spark's own reader cannot read this: {obstacle}; the arrow engine can")
     return None
+
+
+def clean_native_scan(
+    spark: SparkSession, scan: TableScan, planner: Planner, entries: Iterable[ManifestColumns], name: str
+) -> NativeScan | None:
+    """The files of a table that a planner chooses, and that no delete concerns, with Spark's own reader; None if Arrow must
+    read them. `entries` are those of the files, and `name` tells them from other choices."""
+    native = native_scan(spark, scan, name, shape_of_entries(entries))
+    return None if native is None else replace(native, scan=replace(scan, planner=planner))
 
 
 def why_not_written(spark: SparkSession, metadata: TableMetadata) -> str | None:
@@ -165,8 +182,10 @@ def why_not_written(spark: SparkSession, metadata: TableMetadata) -> str | None:
     return _unknown_store(Gateway(spark), scheme)
 
 
-def _why_not_read(gateway: Gateway, scan: TableScan, shape: SnapshotShape) -> str | None:
+def _why_not_read(gateway: Gateway, scan: TableScan, shape: SnapshotShape | None) -> str | None:
     """What Spark's own reader would not read as the spec says; None if nothing."""
+    if shape is None:
+        return "a service plans the scan, and rows may be deleted by equality"
     others = sorted(shape.formats - {"parquet"})
     if others:
         return f"it has files of format {', '.join(others)}"
@@ -190,6 +209,10 @@ def _why_not_read(gateway: Gateway, scan: TableScan, shape: SnapshotShape) -> st
         return f"column {shredded!r} may be shredded, and {_READS_SHREDDED} is false"
     if (nested := _changed_inside(gateway, scan)) is not None:
         return f"fields of column {nested!r} were added or renamed, which Spark {gateway.spark.version} reads by name"
+    if (refusal := why_not_by_hadoop(scan.storage, scan.metadata)) is not None:
+        return refusal
+    if is_vended(scan.storage, scan.metadata):
+        return _unknown_store(gateway, "s3a")
     scheme, colon, _ = (scan.metadata.location or "").partition(":")
     return _unknown_store(gateway, scheme if colon and "/" not in scheme else "file")
 

@@ -14,10 +14,9 @@ from py4j.java_collections import JavaArray
 from py4j.java_gateway import JavaObject
 from pyspark.sql import types as spark_types
 
+from icefloe import parallel, planning
 from icefloe.data import default_workers
 from icefloe.expressions import Expression
-from icefloe.parallel import in_order
-from icefloe.planning import FileScanTask, ScanReport
 from icefloe.schema import NestedField, Value
 from icefloe.spark.catalyst import tree
 from icefloe.spark.directories import constant_rows, file_statuses, hadoop_location, partition_directories, true_indexes
@@ -41,7 +40,7 @@ class Constant:
 
     name: str
     data_type: spark_types.DataType
-    of: Callable[[FileScanTask], Value | None]
+    of: Callable[[planning.FileScanTask], Value | None]
     is_always: bool = False
     """Whether every file has a value."""
 
@@ -56,11 +55,13 @@ def schema_of(constants: Sequence[Constant]) -> spark_types.StructType:
 FILE = Constant(f"{PREFIX}file", spark_types.StringType(), lambda task: task.file.file_path, True)
 SPEC_ID = Constant(f"{PREFIX}spec_id", spark_types.IntegerType(), lambda task: task.spec_id, True)
 FIRST_ROW_ID = Constant(f"{PREFIX}first_row_id", spark_types.LongType(), lambda task: task.first_row_id)
-SEQUENCE_NUMBER = Constant(f"{PREFIX}sequence_number", spark_types.LongType(), lambda task: task.sequence_number)
+SEQUENCE_NUMBER = Constant(f"{PREFIX}sequence_number", spark_types.LongType(), lambda task: task.known_sequence_number)
 
 
 def partition_constants(
-    fields: Sequence[NestedField], partition_of: Callable[[FileScanTask], dict[int, Value | None]], mapping: TypeMapping
+    fields: Sequence[NestedField],
+    partition_of: Callable[[planning.FileScanTask], dict[int, Value | None]],
+    mapping: TypeMapping,
 ) -> list[Constant]:
     """One constant for each field of the partitions of all specs."""
     return [
@@ -92,12 +93,12 @@ class ScanFiles:
     """The files of a relation: how they are planned for the filter of a query, and what Spark learns about them."""
 
     label: IndexLabel
-    plan: Callable[[Expression], Sequence[FileScanTask]]
+    plan: Callable[[Expression], Sequence[planning.FileScanTask]]
     constants: Sequence[Constant]
     size: int = 0
     columns: Mapping[str, NestedField] = field(default_factory=dict)
     """Columns that filters may be about, by name."""
-    report: Callable[[], ScanReport | None] = lambda: None
+    report: Callable[[], planning.ScanReport | None] = lambda: None
     """What the newest plan did."""
 
 
@@ -191,10 +192,10 @@ class ScanFileIndex:
             shown if report is None else f"{shown}, {report.counts.result_data_files}/{report.counts.data_files} files"
         )
 
-    def _facts(self, tasks: Sequence[FileScanTask], constants: Sequence[Constant]) -> list[Facts]:
+    def _facts(self, tasks: Sequence[planning.FileScanTask], constants: Sequence[Constant]) -> list[Facts]:
         """The constants of each file; some are read from a store, so several at once."""
         workers = default_workers() if constants else 1
-        return list(in_order(lambda task: tuple(constant.of(task) for constant in constants), tasks, workers))
+        return list(parallel.in_order(lambda task: tuple(constant.of(task) for constant in constants), tasks, workers))
 
     def _listed(self, pushed: Expression, filters: Sequence[JavaObject]) -> JavaObject:
         """The Java directories for a filter, kept for queries with the same filter, as a snapshot never changes."""
@@ -205,7 +206,7 @@ class ScanFileIndex:
             tasks = self._matching(tasks, predicate)
         # Spark's reader would wait for the other end of a pipe.
         check_regular(task.file.file_path for task in tasks)
-        groups: dict[Facts, list[FileScanTask]] = {}
+        groups: dict[Facts, list[planning.FileScanTask]] = {}
         for task, values in zip(tasks, self._facts(tasks, self._files.constants), strict=True):
             groups.setdefault(values, []).append(task)
         files = [(task.file.file_path, task.file.file_size_in_bytes) for members in groups.values() for task in members]
@@ -239,7 +240,9 @@ class ScanFileIndex:
         by_name = {constant.name: constant for constant in self._files.constants}
         return attributes, [by_name[attribute.name()] for attribute in attributes]
 
-    def _matching(self, tasks: Sequence[FileScanTask], predicate: JavaObject) -> Sequence[FileScanTask]:
+    def _matching(
+        self, tasks: Sequence[planning.FileScanTask], predicate: JavaObject
+    ) -> Sequence[planning.FileScanTask]:
         """The files for which a Catalyst predicate on constant columns is true, evaluated by Catalyst itself."""
         attributes, constants = self._asked(predicate)
         expressions = self._gateway.expressions

@@ -10,14 +10,14 @@ from typing import TypeAlias
 
 from pyspark.sql import Column, DataFrame, SparkSession, functions as F  # noqa: N812  # its usual name
 
-from icefloe.errors import InvalidInputError
-from icefloe.metadata import Snapshot
+from icefloe import errors, metadata as md
 from icefloe.spark.auditing import destination
 from icefloe.spark.row_level import TargetTable
 from icefloe.spark.row_merge import Action, Clause, Merge, merge_rows
 from icefloe.spark.row_statements import Assignment
 from icefloe.spark.sql.context import mentioned_metadata
 from icefloe.spark.user_side import quoted_name
+from icefloe.streaming import StreamBatch
 from icefloe.table import Table
 
 Condition: TypeAlias = str | Column
@@ -40,6 +40,7 @@ class MergeBuilder:
     evolves: bool = False
     branch: str | None = None
     snapshot_properties: Mapping[str, str] = field(default_factory=dict)
+    batch: StreamBatch | None = None
 
     def using(
         self, source: DataFrame, on: Condition | Sequence[str], *, target_alias: str = "t", source_alias: str = "s"
@@ -81,10 +82,14 @@ class MergeBuilder:
         """Extra properties for the summary of the snapshot."""
         return replace(self, snapshot_properties={**self.snapshot_properties, **properties})
 
-    def execute(self) -> Snapshot | None:
-        """Run the merge in one commit; None if it changed nothing."""
+    def once(self, query_id: str, batch_id: int) -> "MergeBuilder":
+        """Merge a micro-batch of a streaming query, as `foreachBatch` is given it, once, however often it is run."""
+        return replace(self, batch=StreamBatch(query_id, batch_id))
+
+    def execute(self) -> md.Snapshot | None:
+        """Run the merge in one commit; None if it changed nothing, or is a batch that is in the table already."""
         if self.source is None or self.on is None:
-            raise InvalidInputError("a merge needs a source: call using(df, condition) before execute()")
+            raise errors.InvalidInputError("a merge needs a source: call using(df, condition) before execute()")
         merge = Merge(
             self._condition(self.on),
             self.matched,
@@ -99,16 +104,24 @@ class MergeBuilder:
             self.spark,
             self.table,
             to.branch,
-            {**to.snapshot_properties, **self.snapshot_properties},
+            {
+                **to.snapshot_properties,
+                **self.snapshot_properties,
+                **({} if self.batch is None else self.batch.summary),
+            },
             metadata_columns=mentioned_metadata(f"{merge}"),
+            batch=self.batch,
         )
-        return merge_rows(target, self.source, merge)
+        try:
+            return merge_rows(target, self.source, merge)
+        except errors.AlreadyCommittedError:
+            return None
 
     def _condition(self, on: Condition | Sequence[str]) -> Column:
         if isinstance(on, str | Column):
             return _as_column(on)
         if not on:
-            raise InvalidInputError("a merge joins by at least one column")
+            raise errors.InvalidInputError("a merge joins by at least one column")
         pairs = [
             F.col(f"{self.target_alias}.{quoted_name(name)}") == F.col(f"{self.source_alias}.{quoted_name(name)}")
             for name in on

@@ -11,16 +11,16 @@ from functools import cached_property, partial, reduce
 from py4j.java_gateway import JavaObject
 from pyspark.sql import Column, DataFrame, functions as F, types as spark_types  # noqa: N812  # its usual name
 
+from icefloe import metadata as md, planning
 from icefloe.data import partition_by_field
 from icefloe.expressions import AlwaysTrue
 from icefloe.formats.deletion_vectors import DeletionVector
-from icefloe.metadata import Snapshot, TableMetadata
-from icefloe.planning import FileScanTask, TableScan
 from icefloe.schema import Schema, reserved, select_ids, types
 from icefloe.spark import file_index
 from icefloe.spark.column_statistics import TableCounts, counts_of, with_counts
 from icefloe.spark.file_index import Constant, IndexLabel, ScanFileIndex, ScanFiles
 from icefloe.spark.gateway import Gateway, col, lit
+from icefloe.spark.hadoop_access import HadoopAccess, hadoop_access
 from icefloe.spark.inner_names import PREFIX, inner_columns
 from icefloe.spark.scan_plan import FileKind, KeyDeletes, ScanPlans, SnapshotShape
 from icefloe.spark.spark_sessions import check_settings, reading_session
@@ -53,16 +53,18 @@ class NativeScan:
     """A scan that becomes a DataFrame; `hidden` are rows to skip, by file."""
 
     gateway: Gateway
-    scan: TableScan
+    scan: planning.TableScan
     shape: SnapshotShape
     name: str
     mapping: TypeMapping
     hidden: Mapping[str, DeletionVector] | None = None
+    is_streaming: bool = False
+    """Whether the rows are those of a micro-batch of a stream."""
 
     def frame(self) -> DataFrame:
         """The rows, lazily: files are chosen when Spark plans a query."""
-        planner = ScanPlans(self.scan, self.hidden)
         kinds = self.shape.kinds if self.hidden is None else self.shape.kinds_with_deletes
+        planner = ScanPlans(self.scan, kinds, self.hidden)
         parts = [self._part(planner, kind) for kind in kinds]
         rows = reduce(DataFrame.union, parts)
         return rows if self.scan.limit is None else rows.limit(self.scan.limit)
@@ -70,6 +72,10 @@ class NativeScan:
     @cached_property
     def _projection(self) -> Schema:
         return self.scan.projection()
+
+    @cached_property
+    def _access(self) -> HadoopAccess:
+        return hadoop_access(self.scan.storage, self.scan.metadata)
 
     def _selects(self, column: types.NestedField) -> bool:
         return column.field_id in self._projection.fields_by_id
@@ -140,7 +146,7 @@ class NativeScan:
         if kind is FileKind.KEYS:
             yield Constant(_SCOPE, spark_types.StringType(), self._scope, True)
 
-    def _scope(self, task: FileScanTask) -> str:
+    def _scope(self, task: planning.FileScanTask) -> str:
         return f"{task.spec_id}: {task.partition!r}"
 
     def _relation(self, planner: ScanPlans, kind: FileKind, columns: "_Columns") -> DataFrame:
@@ -177,7 +183,12 @@ class NativeScan:
         """The DataFrame of a Parquet relation, whose files are read with the settings of a suitable session."""
         gateway, schema = self.gateway, columns.schema(self.mapping)
         session = reading_session(gateway, schema, needs_ids=columns.needs_ids)
-        check = partial(check_settings, gateway, session, schema, needs_ids=columns.needs_ids)
+        access = self._access
+
+        def check() -> None:
+            access.check()
+            check_settings(gateway, session, schema, needs_ids=columns.needs_ids)
+
         sources = gateway.callbacks().jvm.org.apache.spark.sql.execution.datasources
         relation = sources.HadoopFsRelation(
             ScanFileIndex(gateway, files, check),
@@ -185,9 +196,14 @@ class NativeScan:
             gateway.type(schema),
             gateway.none(),
             gateway.cached("parquet", sources.parquet.ParquetFileFormat),
-            gateway.cached("options", lambda: gateway.map(_OPTIONS)),
+            gateway.map({**_OPTIONS, **access.settings})
+            if access.settings
+            else gateway.cached("options", lambda: gateway.map(_OPTIONS)),
             session,
         )
+        if self.is_streaming:
+            nodes = gateway.load_class("org.apache.spark.sql.execution.datasources.LogicalRelation$")
+            return gateway.frame_of(nodes.getField("MODULE$").get(None).apply(relation, True))
         if counts is not None:
             return gateway.frame_of(with_counts(gateway, relation, self.name, counts, columns.by_name))
         return gateway.frame(gateway.spark._jsparkSession.baseRelationToDataFrame(relation))
@@ -219,7 +235,7 @@ class NativeScan:
         schema = select_ids(Schema(*map(_optional, tops.values())), group.field_ids)
         fields = [replace(field, name=f"{PREFIX}key_{field.field_id}") for field in schema.fields]
         read = _Columns(self.gateway, Schema(*fields), self.scan.metadata, [])
-        tasks = [FileScanTask(file, (), AlwaysTrue(), number) for file, number in group.files]
+        tasks = [planning.FileScanTask(file, (), AlwaysTrue(), number) for file, number in group.files]
         specs = self.scan.metadata.specs_by_id
         scope = Constant(
             _SCOPE,
@@ -283,7 +299,7 @@ _PARTS = {
 }
 
 
-def total_size(snapshot: Snapshot) -> int:
+def total_size(snapshot: md.Snapshot) -> int:
     """Bytes of all files of a snapshot, from its summary; a large number if unknown, so that Spark does not broadcast it."""
     text = None if snapshot.summary is None else snapshot.summary.get("total-files-size")
     return int(text) if text is not None and text.isdigit() else _UNKNOWN_SIZE
@@ -293,7 +309,7 @@ class _Columns:
     """The columns of a relation: those of a schema and some more, each under a safe inner name."""
 
     def __init__(
-        self, gateway: Gateway, schema: Schema, metadata: TableMetadata, extra: Sequence[types.NestedField]
+        self, gateway: Gateway, schema: Schema, metadata: md.TableMetadata, extra: Sequence[types.NestedField]
     ) -> None:
         self._gateway = gateway
         own = [field for field in schema.fields if not isinstance(field.field_type, types.UnknownType)]
@@ -360,7 +376,7 @@ class _Columns:
         )
 
 
-def _dropped_column(metadata: TableMetadata, field_id: int) -> types.NestedField:
+def _dropped_column(metadata: md.TableMetadata, field_id: int) -> types.NestedField:
     for schema in metadata.schemas_newest_first:
         if field_id in schema.fields_by_id:
             return _optional(select_ids(schema, [field_id]).fields[0])

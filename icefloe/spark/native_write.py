@@ -19,17 +19,14 @@ import pyarrow.parquet as pq
 from py4j.java_gateway import JavaMember, JavaObject
 from pyspark.sql import DataFrame, SparkSession, types as spark_types
 
-from icefloe import properties as props
+from icefloe import errors, manifests as mf, metadata as md, parallel, properties as props
 from icefloe.data import WriteRequest, data_file_of
-from icefloe.errors import StateError
 from icefloe.formats.arrow_types import stored_schema
 from icefloe.formats.field_ids import check_written_ids
 from icefloe.formats.file_writing import WrittenFile
 from icefloe.formats.metrics import metrics_modes
 from icefloe.formats.parquet.metrics import parquet_metrics, split_offsets
-from icefloe.manifests import DataFile
-from icefloe.metadata import MAIN_BRANCH, TableMetadata, summary as totals
-from icefloe.parallel import in_order
+from icefloe.metadata import summary as totals
 from icefloe.schema import file_schema_from_arrow
 from icefloe.spark.distribution import Distribution, PartitionColumns, distribute, distribution_of, partition_columns
 from icefloe.spark.gateway import Gateway, Returned, analyzed, items
@@ -69,7 +66,7 @@ _COSTLY = re.compile(
 """Nodes after which the first rows may cost as much as all of them, or whose rows may differ when run twice."""
 
 
-def write_natively(frame: DataFrame, request: WriteRequest) -> list[DataFile]:
+def write_natively(frame: DataFrame, request: WriteRequest) -> list[mf.DataFile]:
     """Write the frame as data files of the table. On an error, no file is left behind."""
     metadata = request.metadata
     distribution = distribution_of(metadata)
@@ -96,7 +93,7 @@ def write_natively(frame: DataFrame, request: WriteRequest) -> list[DataFile]:
         return _data_files(folder, columns, distribution, request)
 
 
-def _settings(metadata: TableMetadata, distribution: Distribution) -> dict[str, str]:
+def _settings(metadata: md.TableMetadata, distribution: Distribution) -> dict[str, str]:
     """Settings that Spark's writer only takes from its session."""
     fanout = distribution.fanout
     shreds = props.PARQUET_SHRED_VARIANTS.of(metadata.properties)
@@ -169,7 +166,7 @@ def _bloom_filters(properties: props.Properties) -> Iterator[tuple[str, str]]:
 
 def _data_files(
     folder: str, columns: PartitionColumns, distribution: Distribution, request: WriteRequest
-) -> list[DataFile]:
+) -> list[mf.DataFile]:
     """The files of the folder, which is listed once; their footers are read in parallel."""
     metadata, storage = request.metadata, request.storage
     schema = stored_schema(metadata.schema())
@@ -178,7 +175,7 @@ def _data_files(
     infos = sorted(storage.list_prefix(folder), key=lambda info: info.location)
     visible = [info for info in infos if not info.location.rpartition("/")[2].startswith((".", "_"))]
 
-    def read(info: FileInfo) -> DataFile:
+    def read(info: FileInfo) -> mf.DataFile:
         footer = pq.read_metadata(storage.open_input(info.location, size=info.size))
         check_written_ids(file_schema_from_arrow(footer.schema.to_arrow_schema()), schema, info.location)
         metrics = parquet_metrics(footer, schema, modes, file_schema=schema)
@@ -193,7 +190,7 @@ def _data_files(
             sort_order_id=order_id,
         )
 
-    files = [file for file in in_order(read, visible, _READERS, "icefloe-footers") if file.record_count]
+    files = [file for file in parallel.in_order(read, visible, _READERS, "icefloe-footers") if file.record_count]
     if len(files) < len(infos):
         keep_only(storage, folder, [file.file_path for file in files])
     request.written.extend(files)
@@ -214,9 +211,9 @@ def _rows_per_file(
     return None if size is None else max(1, int(target / size))
 
 
-def _row_bytes(metadata: TableMetadata) -> float | None:
+def _row_bytes(metadata: md.TableMetadata) -> float | None:
     """Bytes that a row of the table takes in its files, by the summary of its newest snapshot."""
-    ref = metadata.refs.get(MAIN_BRANCH)
+    ref = metadata.refs.get(md.MAIN_BRANCH)
     snapshot = None if ref is None else metadata.snapshot_by_id(ref.snapshot_id)
     if snapshot is None or snapshot.summary is None:
         return None
@@ -338,7 +335,7 @@ def with_ids(of_query: spark_types.StructType, of_table: spark_types.StructType,
     Nullability is the table's as well: values of required fields were checked when they were shaped.
     """
     if of_query.names != of_table.names:
-        raise StateError(
+        raise errors.StateError(
             f"Spark would write the fields {', '.join(of_query.names)} of {around or 'the table'}, which has"
             f" {', '.join(of_table.names)}"
         )

@@ -12,8 +12,7 @@ from uuid import UUID
 from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError
 
-from icefloe import expressions as ex
-from icefloe.errors import IcefloeError
+from icefloe import errors, expressions as ex
 from icefloe.schema import Value, coerce, parse_text, types
 from icefloe.spark import catalyst
 
@@ -56,7 +55,15 @@ _OPPOSITE = {
 }
 
 
-_NOT_USABLE = (catalyst.NotUnderstood, IcefloeError, Py4JError, ValueError, TypeError, LookupError, ArithmeticError)
+_NOT_USABLE = (
+    catalyst.NotUnderstood,
+    errors.IcefloeError,
+    Py4JError,
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+)
 """Errors from reading an unknown predicate, which is then ignored, since it only makes a query faster."""
 
 

@@ -7,8 +7,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, functions as F  # noqa: N812  # its usual name
 
-from icefloe import expressions as ex
-from icefloe.errors import IcefloeError, InvalidInputError
+from icefloe import errors, expressions as ex
 from icefloe.schema import Schema, coerce, types
 from icefloe.spark.predicates import table_filter
 
@@ -50,8 +49,8 @@ def check_deterministic_join(joined: DataFrame, condition: Column, statement: st
         raise _not_deterministic(condition, statement)
 
 
-def _not_deterministic(condition: Column, statement: str) -> InvalidInputError:
-    return InvalidInputError(
+def _not_deterministic(condition: Column, statement: str) -> errors.InvalidInputError:
+    return errors.InvalidInputError(
         f"{statement}: the condition {condition} is not deterministic, so it chooses other rows each time it is"
         " asked; choose the rows beforehand, into a table, and name that in the condition"
     )
@@ -149,7 +148,7 @@ def _ranges(source: DataFrame, pairs: list[tuple[types.NestedField, JavaObject]]
         try:
             field_type = field.field_type
             bounds = [ex.Literal(coerce(end, field_type), field_type) for end in (low, high)]
-        except IcefloeError:
+        except errors.IcefloeError:
             continue
         ranges.append(ex.Column(ex.IdReference(field.field_id)).between(*bounds))
     return ranges

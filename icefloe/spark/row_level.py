@@ -14,12 +14,9 @@ from py4j.java_gateway import JavaObject
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession, functions as F  # noqa: N812  # its usual name
 
-from icefloe.errors import InvalidInputError
+from icefloe import errors, manifests as mf, metadata as md, planning
 from icefloe.expressions import Expression
 from icefloe.formats.deletion_vectors import DeletionVector
-from icefloe.manifests import DataFile
-from icefloe.metadata import Snapshot
-from icefloe.planning import FileScanTask, TableScan
 from icefloe.rows import RowChange, Statement
 from icefloe.schema import Schema, reserved
 from icefloe.spark.column_names import Qualifier
@@ -30,6 +27,7 @@ from icefloe.spark.shaping import bare_type
 from icefloe.spark.spark_sessions import is_case_sensitive
 from icefloe.spark.store_assignment import Assigner
 from icefloe.spark.types import mapping_of, user_schema
+from icefloe.streaming import StreamBatch, once
 from icefloe.table import Table, Transaction
 
 _POSITION = {"_file": FILE, "_pos": POS}
@@ -51,15 +49,17 @@ class TargetTable:
     snapshot_properties: Mapping[str, str] = field(default_factory=dict)
     alias: Qualifier | None = None
     metadata_columns: Sequence[str] = ()
+    batch: StreamBatch | None = None
+    """The micro-batch of a stream that the change is, which is committed once."""
 
     def change(self, statement: Statement, tx: Transaction) -> "FrameChange":
         """A change of its rows as part of a transaction."""
         rule = tx.rows(self.branch, self.snapshot_properties).change(statement, SparkEngine())
         return FrameChange(self.spark, rule, ".".join(self.table.name()), tuple(self.metadata_columns))
 
-    def run(self, change: Callable[[Transaction], Snapshot | None]) -> Snapshot | None:
+    def run(self, change: Callable[[Transaction], md.Snapshot | None]) -> md.Snapshot | None:
         """A change in a transaction of its own: the snapshot as it was committed, if it made one."""
-        return self.table.transaction().run(change)
+        return self.table.transaction().run(once(self.batch, self.branch, change))
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class _OnlyFiles:
 
     paths: frozenset[str]
 
-    def plan_files(self, scan: TableScan) -> Generator[FileScanTask, None, None]:
+    def plan_files(self, scan: planning.TableScan) -> Generator[planning.FileScanTask, None, None]:
         for task in replace(scan, planner=None).plan_files():
             if task.file.file_path in self.paths:
                 yield task
@@ -94,11 +94,11 @@ class FrameChange:
         """The names of the table's columns."""
         return [field.name for field in self.schema.fields]
 
-    def scan(self, row_filter: Expression | None = None) -> TableScan:
+    def scan(self, row_filter: Expression | None = None) -> planning.TableScan:
         """The rows that may be changed, with their positions and their ids."""
         about = ("_file", "_pos", *(LINEAGE if self.rule.has_lineage else ()))
         if taken := self._columns_named(about):
-            raise InvalidInputError(
+            raise errors.InvalidInputError(
                 f"column {taken[0]!r} has the name of a metadata column, by which rows to change are found; rename it"
             )
         about += tuple(name for name in self._hidden if name not in (*about, _DELETED))
@@ -111,7 +111,7 @@ class FrameChange:
         schema = gateway.type(user_schema(self.scan().projection(), mapping_of(spark)))
         return self._placed(gateway.frame(spark._jsparkSession.createDataFrame(gateway.list(()), schema)))
 
-    def frame(self, scan: TableScan, label: str = "") -> DataFrame:
+    def frame(self, scan: planning.TableScan, label: str = "") -> DataFrame:
         """The rows of such a scan, with their positions under names that no column has."""
         return self._placed(read_scan(self.spark, scan, self.table + label))
 
@@ -156,14 +156,14 @@ class FrameChange:
         """The rows of these files but for those at the positions of `changed`, as they are written."""
         return self.plain(self.rows_of(files).join(changed.select(FILE, POS), [FILE, POS], "left_anti"))
 
-    def _scan_of(self, paths: frozenset[str]) -> TableScan:
+    def _scan_of(self, paths: frozenset[str]) -> planning.TableScan:
         return replace(self.scan(), planner=_OnlyFiles(paths))
 
     def assigner(self, *, evolves: bool = False) -> Assigner:
         """The assigner of values to columns of the table."""
         return Assigner(Gateway(self.spark), self.schema, self.table, evolves)
 
-    def write(self, frame: DataFrame) -> list[DataFile]:
+    def write(self, frame: DataFrame) -> list[mf.DataFile]:
         """Write rows as data files, with their ids if the frame has them."""
         lineage = self.rule.has_lineage and LINEAGE[0] in frame.columns
         self._check_types(frame, with_lineage(self.schema) if lineage else self.schema)
@@ -183,7 +183,7 @@ class FrameChange:
                     " plan of a change of rows, which would change rows that it keeps; nothing was written"
                 )
 
-    def delete(self, chosen: DataFrame, read: Expression) -> Snapshot | None:
+    def delete(self, chosen: DataFrame, read: Expression) -> md.Snapshot | None:
         """Delete the chosen rows, all of which match the filter `read`, by their positions."""
         return self.rule.commit(self.rule.find(chosen, read), (), read)
 
@@ -194,7 +194,7 @@ class FrameChange:
         read: Expression,
         *,
         relies_on_read: bool = False,
-    ) -> Snapshot | None:
+    ) -> md.Snapshot | None:
         """Delete rows of the touched files, by positions unless these are rewritten, and add the rows that `make` returns."""
         positions = touched if isinstance(touched, Mapping) else dict.fromkeys(touched, DeletionVector())
         matches = self.rule.branch.located(positions, read)

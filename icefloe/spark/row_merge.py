@@ -15,11 +15,10 @@ from functools import cached_property, reduce
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, functions as F  # noqa: N812  # its usual name
 
+from icefloe import errors, metadata as md
 from icefloe.data import write_default
-from icefloe.errors import InvalidInputError, InvalidValueError
 from icefloe.expressions import AlwaysTrue, Expression
 from icefloe.formats.deletion_vectors import DeletionVector
-from icefloe.metadata import Snapshot
 from icefloe.rows import MERGE
 from icefloe.schema import NestedField, Schema
 from icefloe.spark import row_level, row_statements
@@ -76,10 +75,10 @@ class Merge:
 
 
 @without_call_sites()
-def merge_rows(target: row_level.TargetTable, source: DataFrame, merge: Merge) -> Snapshot | None:
+def merge_rows(target: row_level.TargetTable, source: DataFrame, merge: Merge) -> md.Snapshot | None:
     """Run a MERGE into a table in one commit; None if it changes nothing."""
 
-    def run(tx: Transaction) -> Snapshot | None:
+    def run(tx: Transaction) -> md.Snapshot | None:
         if merge.evolves and (wanted := _columns_to_merge(merge, source)):
             take_in_columns(tx, source.select(*wanted))
         return _merged(target.change(MERGE, tx), source, merge)
@@ -87,7 +86,7 @@ def merge_rows(target: row_level.TargetTable, source: DataFrame, merge: Merge) -
     return target.run(run)
 
 
-def _merged(change: row_level.FrameChange, source: DataFrame, merge: Merge) -> Snapshot | None:
+def _merged(change: row_level.FrameChange, source: DataFrame, merge: Merge) -> md.Snapshot | None:
     merge = _with_exact_names(merge, change)
     _check(merge, source, change.schema)
     with row_level.fixed(source.withColumn(SOURCE, F.monotonically_increasing_id())) as held:
@@ -249,7 +248,7 @@ class _Merging:
         for clause in clauses:
             values = {assignment.path: assignment.value for assignment in self._assignments(clause)}
             if nested := [path for path in values if len(path) > 1]:
-                raise InvalidInputError(f"INSERT of a MERGE gives whole columns, not {'.'.join(nested[0])!r}")
+                raise errors.InvalidInputError(f"INSERT of a MERGE gives whole columns, not {'.'.join(nested[0])!r}")
             shown.append(assigner.shown(rows, values))
         wider, expressions = assigner.resolved(rows, [value for columns in shown for value in columns.values()])
         resolved = iter(expressions)
@@ -259,7 +258,7 @@ class _Merging:
 # -- from pairs of rows to a commit
 
 
-def _run(merging: _Merging, read: Expression, spark: SparkSession) -> Snapshot | None:
+def _run(merging: _Merging, read: Expression, spark: SparkSession) -> md.Snapshot | None:
     change = merging.change
     with row_level.persisted(_decided(merging, read, is_static=change.spark is not spark)) as decided:
         matches = gathered(decided, col(ACTION) != _NOTHING)
@@ -361,16 +360,16 @@ def _updates(rows: DataFrame, clauses: Sequence[Clause], change: row_level.Frame
 
 def _check(merge: Merge, source: DataFrame, schema: Schema) -> None:
     if not (merge.matched or merge.not_matched or merge.by_source):
-        raise InvalidInputError("a MERGE has at least one WHEN clause")
+        raise errors.InvalidInputError("a MERGE has at least one WHEN clause")
     key = _key(source)
     known = {key(name) for name in source.columns}
     if len(known) < len(source.columns):
-        raise InvalidInputError(f"the source has a column twice: {', '.join(source.columns)}")
+        raise errors.InvalidInputError(f"the source has a column twice: {', '.join(source.columns)}")
     clauses = (*merge.matched, *merge.not_matched, *merge.by_source)
     has_star = any(clause.action is not Action.DELETE and clause.assignments is None for clause in clauses)
     missing = [field.name for field in schema.fields if key(field.name) not in known]
     if has_star and missing and not merge.evolves:
-        raise InvalidInputError(
+        raise errors.InvalidInputError(
             f"MERGE ... *: the source has no column {missing[0]!r}; it has {', '.join(source.columns)}."
             " Name the columns, or say WITH SCHEMA EVOLUTION"
         )
@@ -382,7 +381,7 @@ def _check_cardinality(matches: Gathered, clauses: Sequence[Clause]) -> None:
         return
     if (twice := matches.twice()) is not None:
         count, file, position = twice
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"MERGE: {count} rows of the target match more than one row of the source, such as row"
             f" {position} of {file}; make the source's keys unique"
         )

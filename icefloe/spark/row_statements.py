@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame, SparkSession, functions as F  # noqa: N812  # its usual name
 
-from icefloe.errors import InvalidInputError
-from icefloe.metadata import Snapshot
+from icefloe import errors, metadata as md
 from icefloe.rows import DELETE, UPDATE
 from icefloe.schema import IcebergType, Schema, StructType, Value, reserved
 from icefloe.spark.column_names import Qualifier, column_path
@@ -33,14 +32,14 @@ class Assignment:
 
 
 @without_call_sites()
-def delete_rows(target: TargetTable, condition: Column | None) -> Snapshot | None:
+def delete_rows(target: TargetTable, condition: Column | None) -> md.Snapshot | None:
     """Delete the rows for which the condition is true, or all rows without one."""
     if condition is None:
         return target.table.delete("true", target.snapshot_properties, target.branch)
     return target.run(lambda tx: _delete(target.change(DELETE, tx), condition, target.alias))
 
 
-def _delete(change: FrameChange, condition: Column, alias: Qualifier | None) -> Snapshot | None:
+def _delete(change: FrameChange, condition: Column, alias: Qualifier | None) -> md.Snapshot | None:
     rows = aliased(change.frame(change.scan()), alias)
     check_deterministic(rows, (condition,), "DELETE")
     read = implied_filter(rows, condition, change.schema)
@@ -65,14 +64,14 @@ def _delete(change: FrameChange, condition: Column, alias: Qualifier | None) -> 
 @without_call_sites()
 def update_rows(
     target: TargetTable, assignments: Sequence[Assignment], condition: Column | None = None
-) -> Snapshot | None:
+) -> md.Snapshot | None:
     """Update columns in the rows for which the condition is true, or in all rows without one."""
     return target.run(lambda tx: _update(target.change(UPDATE, tx), assignments, condition, target.alias))
 
 
 def _update(
     change: FrameChange, assignments: Sequence[Assignment], condition: Column | None, alias: Qualifier | None
-) -> Snapshot | None:
+) -> md.Snapshot | None:
     assignments = exact_assignments(assignments, change.schema, change.spark, alias)
     rows = aliased(with_old(change.frame(change.scan()), change.columns), alias)
     check_deterministic(rows, (condition,), "UPDATE")
@@ -181,10 +180,10 @@ def exact_assignments(
         path = column_path(assignment.path, schema, sensitive, alias)
         for other in exact:
             if path[: len(other.path)] == other.path or other.path[: len(path)] == path:
-                raise InvalidInputError(f"column {'.'.join(path)!r} is assigned twice")
+                raise errors.InvalidInputError(f"column {'.'.join(path)!r} is assigned twice")
         exact.append(replace(assignment, path=path))
     if not exact:
-        raise InvalidInputError("an update assigns at least one column")
+        raise errors.InvalidInputError("an update assigns at least one column")
     return tuple(exact)
 
 

@@ -4,9 +4,10 @@ One DataFrame may have several relations, by which deletes apply to the files, a
 filters of the query. They share one plan.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import islice
 
 import numpy as np
 import pyarrow.compute as pc
@@ -16,7 +17,8 @@ from icefloe.data import DeleteLoader
 from icefloe.errors import CorruptFileError, StateError
 from icefloe.expressions import Expression, as_expression, conjunction
 from icefloe.formats.deletion_vectors import DeletionVector
-from icefloe.manifests import DataFile, FileContent, ManifestContent, ManifestFile, wanted
+from icefloe.manifests import DataFile, FileContent, ManifestColumns, ManifestContent, ManifestFile, wanted
+from icefloe.metadata import summary as totals
 from icefloe.planning import WANTED_OF_DELETES, FileScanTask, ManifestSource, ScanReport, TableScan, sequence_numbers
 
 _PLANS_KEPT = 4
@@ -26,7 +28,7 @@ _MANIFESTS_LOOKED_AT = 64
 _BITS_PER_WORD = 64
 _MOST_ROWS = 1 << 33
 """A bit for each of this many rows is a gigabyte."""
-_OF_DATA = wanted("file_path", "file_format", "file_size_in_bytes", "key_metadata", "split_offsets", "sort_order_id")
+OF_DATA = wanted("file_path", "file_format", "file_size_in_bytes", "key_metadata", "split_offsets", "sort_order_id")
 """What a plan without a filter decodes, so that it finds these manifests in memory."""
 
 
@@ -68,11 +70,19 @@ class SnapshotShape:
         return (FileKind.POSITIONS, FileKind.KEYS) if self.key_deletes else (FileKind.POSITIONS,)
 
 
-def shape_of(scan: TableScan) -> SnapshotShape:
-    """What a scan's snapshot consists of, from its manifest list, its delete manifests and some of its data manifests."""
+def shape_of(scan: TableScan) -> SnapshotShape | None:
+    """What a scan's snapshot consists of, from its manifest list, its delete manifests and some of its data manifests.
+
+    If a service plans the scan, the summary must do; None if that leaves open whether rows are deleted by equality.
+    """
     snapshot = scan.snapshot()
     if snapshot is None:
         return SnapshotShape()
+    if scan.is_planned_elsewhere:
+        said = {} if snapshot.summary is None else snapshot.summary.properties
+        if said.get(totals.TOTAL_EQUALITY_DELETES) != "0":
+            return None
+        return SnapshotShape(has_position_deletes=said.get(totals.TOTAL_DELETE_FILES) != "0")
     source = ManifestSource(scan.metadata, scan.storage, snapshot.snapshot_id, scan.schema, scan.cache)
     manifests = [
         manifest
@@ -80,14 +90,10 @@ def shape_of(scan: TableScan) -> SnapshotShape:
         if (manifest.added_files_count, manifest.existing_files_count) != (0, 0)
     ]
     deletes = [manifest for manifest in manifests if manifest.content is ManifestContent.DELETES]
-    data = [manifest for manifest in manifests if manifest.content is ManifestContent.DATA][:_MANIFESTS_LOOKED_AT]
-    formats: set[str] = set()
-    encrypted = False
-    for manifest in data:
-        columns = source.read(manifest, _OF_DATA)
-        live = columns.filter(columns.is_live)
-        formats.update(str(name).lower() for name in pc.unique(live.column("file_format")).to_pylist())
-        encrypted = encrypted or live.column("key_metadata").null_count < len(live)
+    data = [manifest for manifest in manifests if manifest.content is ManifestContent.DATA]
+    read = (source.read(manifest, OF_DATA) for manifest in data)
+    clean = shape_of_entries(columns.filter(columns.is_live) for columns in read)
+    formats, encrypted = set(clean.formats), clean.has_encrypted_files
     groups: dict[tuple[int, ...], list[tuple[DataFile, int]]] = {}
     has_positions = False
     for file, number in _live_deletes(source, deletes):
@@ -101,6 +107,16 @@ def shape_of(scan: TableScan) -> SnapshotShape:
     return SnapshotShape(frozenset(formats), has_positions, encrypted, keyed)
 
 
+def shape_of_entries(entries: Iterable[ManifestColumns]) -> SnapshotShape:
+    """The shape of data files that no delete concerns, by the entries of some manifests."""
+    formats: set[str] = set()
+    encrypted = False
+    for columns in islice(entries, _MANIFESTS_LOOKED_AT):
+        formats.update(str(name).lower() for name in pc.unique(columns.column("file_format")).to_pylist())
+        encrypted = encrypted or columns.column("key_metadata").null_count < len(columns)
+    return SnapshotShape(frozenset(formats), has_encrypted_files=encrypted)
+
+
 def _live_deletes(source: ManifestSource, manifests: Sequence[ManifestFile]) -> Iterator[tuple[DataFile, int]]:
     for manifest in manifests:
         columns = source.read(manifest, WANTED_OF_DELETES)
@@ -111,11 +127,15 @@ def _live_deletes(source: ManifestSource, manifests: Sequence[ManifestFile]) -> 
 class ScanPlans:
     """Plans one scan for the filters of queries; the relations of a DataFrame, and threads, share it.
 
-    `hidden` are rows to skip besides the deleted ones, by file; with them, every file counts as one with deletes.
+    `kinds` are those that somebody asks for; others are an error. `hidden` are rows to skip besides the deleted ones, by file;
+    with them, every file counts as one with deletes.
     """
 
-    def __init__(self, scan: TableScan, hidden: Mapping[str, DeletionVector] | None = None) -> None:
+    def __init__(
+        self, scan: TableScan, kinds: Sequence[FileKind], hidden: Mapping[str, DeletionVector] | None = None
+    ) -> None:
         self.scan = scan
+        self._kinds = kinds
         self._hidden = hidden
         self._plans: BoundedCache[Expression, dict[FileKind, list[FileScanTask]]] = BoundedCache(_PLANS_KEPT)
         self._deletes = DeleteLoader(scan.metadata, scan.storage)
@@ -134,6 +154,12 @@ class ScanPlans:
         for task in scan.plan_files():
             tasks[_kind(task, self._hidden is not None)].append(task)
         self.report = scan.report
+        for kind in FileKind:
+            if tasks[kind] and kind not in self._kinds:
+                raise StateError(
+                    f"{tasks[kind][0].file.file_path} has deletes that the summary of its snapshot does not speak of; read the"
+                    " table with the option read.engine = arrow"
+                )
         return tasks
 
     def bitmap(self, task: FileScanTask) -> bytes:

@@ -11,11 +11,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import expr
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from icefloe import errors, metadata as md, planning
 from icefloe.catalog import Catalog
-from icefloe.errors import InvalidInputError, StateError
 from icefloe.expressions import Expression
-from icefloe.metadata import Snapshot
-from icefloe.planning import LoggingReporter, ScanReport
+from icefloe.maintenance import OptionValue
 from icefloe.spark.auditing import branch_to_read, destination
 from icefloe.spark.drop_in.reader import DropInNames
 from icefloe.spark.drop_in.session import install
@@ -29,7 +28,10 @@ from icefloe.spark.sql.context import mentioned_metadata
 from icefloe.spark.sql.names import Source
 from icefloe.spark.sql.parser import door_of, with_default
 from icefloe.spark.sql.temporary_views import Origin, with_origin
+from icefloe.spark.streaming.source import stream_of
+from icefloe.spark.streaming.writer import StreamWriter
 from icefloe.spark.writing import FrameWriter
+from icefloe.streaming import READ_MODE, ReadMode
 from icefloe.table import DataScan, Table
 
 _REPORTS_KEPT = 100
@@ -42,17 +44,17 @@ class ReportKeeper:
     """Keeps the newest scan reports, and logs them."""
 
     def __init__(self) -> None:
-        self.reports: deque[ScanReport] = deque(maxlen=_REPORTS_KEPT)
-        self._log = LoggingReporter()
+        self.reports: deque[planning.ScanReport] = deque(maxlen=_REPORTS_KEPT)
+        self._log = planning.LoggingReporter()
 
-    def report(self, report: ScanReport) -> None:
+    def report(self, report: planning.ScanReport) -> None:
         """Keep and log a report."""
         self.reports.append(report)
         self._log.report(report)
 
     def __reduce__(self) -> tuple[type, tuple[()]]:
         # Executors plan nothing, so nothing of it goes along.
-        return LoggingReporter, ()
+        return planning.LoggingReporter, ()
 
 
 class Session:
@@ -69,7 +71,7 @@ class Session:
         self._undo: Callable[[], None] | None = None
         if drop_in:
             if self._door is None:
-                raise StateError("drop_in is for classic sessions; on Spark Connect use ice.table and ice.write")
+                raise errors.StateError("drop_in is for classic sessions; on Spark Connect use ice.table and ice.write")
             names = DropInNames(spark, self._door.names, self._source_frame, next(iter(self.catalogs)))
             self._undo = install(spark, names)
         self._default: str | None = None
@@ -80,7 +82,7 @@ class Session:
         return next(iter(self.catalogs.values()))
 
     @property
-    def reports(self) -> tuple[ScanReport, ...]:
+    def reports(self) -> tuple[planning.ScanReport, ...]:
         """What the newest plans of this session considered and skipped, the newest last."""
         return tuple(self._reports.reports)
 
@@ -94,7 +96,7 @@ class Session:
         parts = tuple(name.split(".")) if isinstance(name, str) else tuple(name)
         checked: tuple[object, ...] = parts
         if not checked or not all(isinstance(part, str) and part for part in checked):
-            raise InvalidInputError(f"{name!r} is not the name of a table; give one such as 'shop.orders'")
+            raise errors.InvalidInputError(f"{name!r} is not the name of a table; give one such as 'shop.orders'")
         if len(parts) > 2 and parts[0] in self.catalogs:
             return self.catalogs[parts[0]], parts[1:]
         return self.catalog, parts
@@ -137,6 +139,51 @@ class Session:
         """The rows of a scan as a lazy DataFrame."""
         return read_scan(self.spark, replace(scan, reporter=self._reports), name)
 
+    def changes(
+        self,
+        name: str | Sequence[str],
+        after: int | None = None,
+        until: int | None = None,
+        *,
+        updates: bool = False,
+        net: bool = False,
+        keys: Sequence[str] = (),
+        branch: str | None = None,
+    ) -> DataFrame:
+        """The rows that were inserted and deleted after one snapshot and up to another, read and compared by executors.
+
+        Args:
+            name: the table, with or without the name of a catalog in front.
+            after: the snapshot after which changes begin; without it, the beginning of the table.
+            until: the last snapshot; without it, the newest one of the branch.
+            updates: show a delete and an insert of one row as an update, by `keys`, the identifier fields, or row ids.
+            net: show only what is left of all changes.
+            keys: the columns that tell rows apart, for updates.
+            branch: the branch that the snapshots are of.
+
+        >>> ice.changes("shop.orders").groupBy("_change_type").count().collect()
+        [Row(_change_type='INSERT', count=3)]
+        """
+        scan = self.load_table(name).scan_changes(after, until, branch=branch, net_changes=net)
+        return (scan.with_updates(keys) if updates or keys else scan).to_spark(self.spark)
+
+    def read_stream(
+        self, name: str | Sequence[str], options: Mapping[str, OptionValue] | None = None, *, changes: bool = False
+    ) -> DataFrame:
+        """A table as a streaming DataFrame: first what it holds, then what commits add, in micro-batches.
+
+        Args:
+            name: the table, with or without the name of a catalog in front.
+            options: where the stream begins, what it shows and how much a micro-batch reads (docs/streaming.md).
+            changes: show every insert, delete and update, with `_change_type`, `_change_ordinal` and `_commit_snapshot_id`.
+
+        >>> ice.read_stream("shop.orders").isStreaming
+        True
+        """
+        self._check_classic()
+        chosen = {**(options or {}), READ_MODE.key: ReadMode.CHANGES.value} if changes else options
+        return stream_of(self.spark, self.load_table(name), chosen)
+
     def write(self, frame: DataFrame) -> FrameWriter:
         """A builder that writes a DataFrame to a table.
 
@@ -146,6 +193,21 @@ class Session:
         4
         """
         return FrameWriter(self.resolve, frame)
+
+    def write_stream(self, frame: DataFrame) -> StreamWriter:
+        """A builder that writes a streaming DataFrame to a table: each micro-batch is one commit, and is there once.
+
+        >>> from tempfile import mkdtemp
+        >>> ice.catalog.create_table("shop.copy", "id bigint, region string, total double").name()
+        ('shop', 'copy')
+        >>> stream = ice.read_stream("shop.orders")
+        >>> query = ice.write_stream(stream).to("shop.copy").trigger(availableNow=True).start(mkdtemp())
+        >>> query.awaitTermination()
+        >>> ice.table("shop.copy").count()
+        3
+        """
+        self._check_classic()
+        return StreamWriter(self.resolve, frame)
 
     def sql(
         self, text: str, args: Mapping[str, object] | Sequence[object] | None = None, **frames: object
@@ -161,7 +223,9 @@ class Session:
         [Row(region='eu', total=40.0), Row(region='us', total=20.0)]
         """
         if self._door is None:
-            raise StateError("Spark Connect has no JVM at hand, which SQL on tables needs; use ice.table and ice.write")
+            raise errors.StateError(
+                "Spark Connect has no JVM at hand, which SQL on tables needs; use ice.table and ice.write"
+            )
         text = with_default(text, next(iter(self.catalogs)))
         return self._door.sql(self.spark.sql, *((text,) if args is None else (text, args)), **frames)
 
@@ -184,7 +248,7 @@ class Session:
         *,
         branch: str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
-    ) -> Snapshot | None:
+    ) -> md.Snapshot | None:
         """Delete the rows for which a condition is true, as Spark evaluates it.
 
         Args:
@@ -208,7 +272,7 @@ class Session:
         *,
         branch: str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
-    ) -> Snapshot | None:
+    ) -> md.Snapshot | None:
         """Set columns to new values in the rows for which a condition is true, or in all rows.
 
         Args:
@@ -238,7 +302,7 @@ class Session:
 
     def _check_classic(self) -> None:
         if self._door is None:
-            raise StateError(
+            raise errors.StateError(
                 "Spark Connect has no JVM at hand, which changes of rows by Spark need; use the calls of the table itself"
             )
 

@@ -8,8 +8,7 @@ from functools import reduce
 
 from pyspark.sql import Column, functions as F  # noqa: N812  # its usual name
 
-from icefloe import expressions as ex
-from icefloe.errors import InvalidExpressionError
+from icefloe import errors, expressions as ex
 from icefloe.schema import types
 from icefloe.spark.gateway import Gateway, lit
 from icefloe.spark.literals import sql_literal
@@ -178,7 +177,7 @@ def _term(gateway: Gateway, term: ex.Term, column_of: Callable[[int], Column]) -
             transformed = transform_column(gateway, term.transform, column, field_type)
             return transformed, term.transform.result_type(field_type)
         case _:
-            raise InvalidExpressionError(f"{term} is not bound to a schema")
+            raise errors.InvalidExpressionError(f"{term} is not bound to a schema")
 
 
 def _test(predicate: ex.Predicate, column: Column, field_type: types.IcebergType, mapping: TypeMapping) -> Column:
@@ -207,5 +206,5 @@ def _literal(literal: ex.Literal, field_type: types.IcebergType, mapping: TypeMa
         return lit(literal.value)
     text = sql_literal(literal.value, field_type, user_type(field_type, mapping))
     if text is None:
-        raise InvalidExpressionError(f"Spark has no constant for {literal}")
+        raise errors.InvalidExpressionError(f"Spark has no constant for {literal}")
     return F.expr(text)

@@ -13,10 +13,8 @@ from py4j.java_gateway import JavaObject
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from icefloe import errors, manifests as mf, metadata as md
 from icefloe.data import data_folder
-from icefloe.errors import IcefloeError
-from icefloe.manifests import DataFile
-from icefloe.metadata import TableMetadata
 from icefloe.spark.spark_sessions import is_classic
 from icefloe.storage import Storage, possible_identity
 
@@ -24,7 +22,7 @@ _WAIT_SECONDS = 20
 _POLL_SECONDS = 0.1
 
 
-def new_folder(metadata: TableMetadata) -> str:
+def new_folder(metadata: md.TableMetadata) -> str:
     """A folder under the table's data that no other write has."""
     return f"{data_folder(metadata)}/{uuid.uuid4()}"
 
@@ -40,13 +38,13 @@ def removed_on_error(spark: SparkSession, storage: Storage, folder: str) -> Iter
 
 
 @contextmanager
-def swept_by_name(spark: SparkSession, storage: Storage, folder: str, mark: str) -> Iterator[list[DataFile]]:
+def swept_by_name(spark: SparkSession, storage: Storage, folder: str, mark: str) -> Iterator[list[mf.DataFile]]:
     """The same for a write whose files lie among those of others, in any folder beneath this one: they have a mark in their names.
 
     The list is for the files that are part of the write's result. All others are looked for, which takes a listing of all
     files, only if the write fails or if Spark ran some of its tasks again.
     """
-    result: list[DataFile] = []
+    result: list[mf.DataFile] = []
     with _stopped_on_error(spark, lambda: _remove_others(storage, folder, (), mark)) as tag:
         yield result
         if _has_run_again(spark, tag):
@@ -65,7 +63,7 @@ def _stopped_on_error(spark: SparkSession, remove: Callable[[], None]) -> Iterat
         if context is not None:
             _stop_jobs(context, tag)
         # The write's own error matters more than one of cleaning up after it.
-        with suppress(IcefloeError):
+        with suppress(errors.IcefloeError):
             remove()
         raise
     finally:

@@ -11,11 +11,9 @@ from typing import TypeAlias
 
 from pyspark.sql import DataFrame
 
-from icefloe import properties as props
+from icefloe import errors, metadata as md, properties as props
 from icefloe.catalog import Catalog
-from icefloe.errors import InvalidInputError, InvalidPropertyError
 from icefloe.expressions import AlwaysTrue, Expression
-from icefloe.metadata import Snapshot
 from icefloe.rows import RowOperations
 from icefloe.schema import Schema
 from icefloe.spark.auditing import Destination, destination
@@ -23,11 +21,13 @@ from icefloe.spark.column_names import check_no_twins, check_nullability, take_i
 from icefloe.spark.distribution import FANOUT
 from icefloe.spark.spark_sessions import is_case_sensitive
 from icefloe.spark.types import schema_of_query
+from icefloe.streaming import StreamBatch, once
 from icefloe.table import Transaction
 
 BRANCH = "branch"
 CHECK_NULLABILITY = "check-nullability"
 SNAPSHOT_PROPERTY = "snapshot-property."
+MERGE_APPEND = "use-merge-append-for-streaming"
 _MERGE_SCHEMA = ("mergeSchema", "merge-schema")
 _COMPRESSION = {
     "compression-codec": {
@@ -42,12 +42,13 @@ _PROPERTIES = {
     "target-file-size-bytes": props.WRITE_TARGET_FILE_SIZE_BYTES.key,
     "fanout-enabled": FANOUT,
     "distribution-mode": props.DISTRIBUTION_MODE.key,
+    MERGE_APPEND: props.MANIFEST_MERGE_ENABLED.key,
 }
 """Options that are properties of the table for one write."""
 _OPTIONS = (*_PROPERTIES, *_COMPRESSION, BRANCH, CHECK_NULLABILITY, *_MERGE_SCHEMA)
 
 
-Change: TypeAlias = Callable[[RowOperations, DataFrame], Snapshot | None]
+Change: TypeAlias = Callable[[RowOperations, DataFrame], md.Snapshot | None]
 """What a write does with the rows of a table and the frame."""
 
 
@@ -79,6 +80,8 @@ class TableWrite:
     table_location: str | None = None
     assign: Callable[[DataFrame, Schema, str], DataFrame] | None = None
     """How values of other types become those of an existing table; without it they are taken if nothing is lost."""
+    batch: StreamBatch | None = None
+    """The micro-batch of a stream that the frame is."""
 
     # -- settings
 
@@ -115,38 +118,49 @@ class TableWrite:
         """The location of the new table."""
         return replace(self, table_location=location)
 
+    def once(self, query_id: str, batch_id: int) -> "TableWrite":
+        """The frame is a micro-batch of a streaming query: it is committed once, however often it is written.
+
+        Args:
+            query_id: what tells the query from all others that write to the table, and stays the same when it restarts.
+            batch_id: the number of the batch, as `foreachBatch` is given it; numbers of a query rise.
+
+        A batch that is in the table already is not written again, and the call returns None.
+        """
+        return replace(self, batch=StreamBatch(query_id, batch_id))
+
     # -- into an existing table
 
-    def append(self) -> Snapshot | None:
+    def append(self) -> md.Snapshot | None:
         """Add the rows."""
         return self._change(lambda rows, frame: rows.append(frame))
 
-    def overwrite(self, row_filter: str | Expression | None = None) -> Snapshot | None:
+    def overwrite(self, row_filter: str | Expression | None = None) -> md.Snapshot | None:
         """Delete the rows that match, all of them without a filter, and add the frame's, in one commit."""
         chosen = AlwaysTrue() if row_filter is None else row_filter
         return self._change(lambda rows, frame: rows.overwrite(frame, chosen))
 
-    def overwrite_partitions(self) -> Snapshot | None:
+    def overwrite_partitions(self) -> md.Snapshot | None:
         """Replace the partitions that the rows fall in by the rows."""
         return self._change(lambda rows, frame: rows.dynamic_partition_overwrite(frame))
 
     # -- into a new table
 
-    def create(self) -> Snapshot | None:
+    def create(self) -> md.Snapshot | None:
         """Create the table with the frame's columns and rows, in one commit; an error if the name is taken."""
         return self._create(self.catalog.create_table_transaction, lambda rows, frame: rows.append(frame))
 
-    def replace(self) -> Snapshot | None:
+    def replace(self) -> md.Snapshot | None:
         """Give the table the frame's columns and rows instead of its own, in one commit; its history stays."""
         return self._create(self.catalog.replace_table_transaction, lambda rows, frame: rows.fill(frame))
 
-    def create_or_replace(self) -> Snapshot | None:
+    def create_or_replace(self) -> md.Snapshot | None:
         """Replace the table if it exists, and create it if not."""
         return self._create(self.catalog.create_or_replace_table_transaction, lambda rows, frame: rows.fill(frame))
 
     # -- parts
 
-    def _change(self, change: Change) -> Snapshot | None:
+    def _change(self, change: Change) -> md.Snapshot | None:
         for name, value in (
             ("properties", self.properties),
             ("spec", self.spec),
@@ -154,17 +168,28 @@ class TableWrite:
             ("location", self.table_location),
         ):
             if value:
-                raise InvalidInputError(
+                raise errors.InvalidInputError(
                     f"{name} applies only to a table made by create or replace; {'.'.join(self.identifier)} already exists"
                 )
         self._check()
         table = self.catalog.load_table(self.identifier)
         to = destination(self.frame.sparkSession, table, self.settings.get(BRANCH), self._snapshot_properties)
-        return table.transaction().run(lambda tx: change(self._rows(self._evolved(tx), to), self._assigned(tx)))
 
-    def _create(self, begin: Callable[..., Transaction], change: Change) -> Snapshot | None:
+        def run(tx: Transaction) -> md.Snapshot | None:
+            return change(self._rows(self._evolved(tx), to), self._assigned(tx))
+
+        try:
+            return table.transaction().run(once(self.batch, to.branch, run))
+        except errors.AlreadyCommittedError:
+            return None
+
+    def _create(self, begin: Callable[..., Transaction], change: Change) -> md.Snapshot | None:
+        if self.batch is not None:
+            raise errors.InvalidInputError(
+                "a micro-batch is committed once to a table that exists; create the table before"
+            )
         if BRANCH in self.settings:
-            raise InvalidInputError(f"a table is created on its main branch; leave out the option {BRANCH!r}")
+            raise errors.InvalidInputError(f"a table is created on its main branch; leave out the option {BRANCH!r}")
         self._check()
         schema = schema_of_query(self.frame.schema)
         check_no_twins(schema, is_case_sensitive(self.frame.sparkSession))
@@ -195,7 +220,8 @@ class TableWrite:
     @property
     def _snapshot_properties(self) -> dict[str, str]:
         prefix = len(SNAPSHOT_PROPERTY)
-        return {key[prefix:]: value for key, value in self.settings.items() if key.startswith(SNAPSHOT_PROPERTY)}
+        own = {key[prefix:]: value for key, value in self.settings.items() if key.startswith(SNAPSHOT_PROPERTY)}
+        return own if self.batch is None else {**own, **self.batch.summary}
 
     def _rows(self, tx: Transaction, to: Destination) -> RowOperations:
         properties = self._write_properties(tx.table_metadata.properties)
@@ -214,7 +240,7 @@ class TableWrite:
         texts = self._write_properties({})
         for known in (props.WRITE_TARGET_FILE_SIZE_BYTES, props.DISTRIBUTION_MODE):
             known.of(texts)
-        for key in ("fanout-enabled", CHECK_NULLABILITY, *_MERGE_SCHEMA):
+        for key in ("fanout-enabled", MERGE_APPEND, CHECK_NULLABILITY, *_MERGE_SCHEMA):
             props.property_as_bool(self.settings, key, False)
 
 
@@ -223,11 +249,11 @@ def _check_option(key: str) -> None:
         return
     near = difflib.get_close_matches(key, _OPTIONS, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"options are {', '.join(_OPTIONS)}"
-    raise InvalidPropertyError(f"option {key!r} of a write is not known; {hint}")
+    raise errors.InvalidPropertyError(f"option {key!r} of a write is not known; {hint}")
 
 
 def _terms(terms: tuple[str, ...]) -> tuple[str, ...]:
     for term in terms:
         if not isinstance(term, str):
-            raise InvalidInputError(f"{term!r:.100} is not a text such as 'days(ts)' or 'bucket(16, id)'")
+            raise errors.InvalidInputError(f"{term!r:.100} is not a text such as 'days(ts)' or 'bucket(16, id)'")
     return terms

@@ -7,6 +7,8 @@ import pyarrow as pa
 import pytest
 
 from icefloe import Table, load_catalog
+from icefloe.errors import ValidationError
+from icefloe.spark.maintenance import rewriting
 from icefloe.verification import silent
 from tests.shared_rows import row_modes
 from tests.spark.reading import delete_equal
@@ -55,6 +57,18 @@ def test_small_files_become_one_with_their_deletes_applied(
     assert rows(table) == before
     assert all(str(result.run) in task.file.file_path for task in table.scan().plan_files())
     check(table)
+
+
+def test_a_row_that_spark_loses_is_noticed_also_among_equality_deletes(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = new_table(tmp_path, 3)
+    delete_equal(table, {"k": [1, 2]})
+    before = rows(table)
+    monkeypatch.setattr(rewriting, "_spread", lambda frame, work: frame.where("k <> 7"))
+    with pytest.raises(ValidationError, match="37 rows in place of 38"):
+        table.maintenance.rewrite_data_files(options=ALL, engine=spark)
+    assert rows(table.refresh()) == before
 
 
 def test_sorted_rows_are_ranged_over_as_many_files_as_expected(spark: Any, tmp_path: Path) -> None:

@@ -83,7 +83,8 @@ def test_indexes_are_let_go(ice: Session) -> None:
     for _ in range(10):
         ice.table("db.t").filter("id = 3").count()
     new = held() - before
-    assert len(new) >= 10
+    # Java may have collected the first ones by now.
+    assert len(new) > 2
     deadline = time.monotonic() + 60
     while len(held() & new) > 2 and time.monotonic() < deadline:
         gc.collect()

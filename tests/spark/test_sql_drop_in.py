@@ -173,7 +173,8 @@ def test_read(ice: Session, spark: Any, frame: Any) -> None:
         (lambda: spark.read.format("iceberg").load("/tmp/place"), "register_table"),
         (lambda: spark.read.option("snapshot-id", "x").table("prod.db.r"), "whole number"),
         (lambda: spark.read.options(branch="b", tag="t").table("prod.db.r"), "only one"),
-        (lambda: spark.read.option("start-snapshot-id", 1).table("prod.db.r"), "scan_changes"),
+        (lambda: spark.read.option("end-snapshot-id", 1).table("prod.db.r"), "needs 'start-snapshot-id'"),
+        (lambda: spark.read.option("start-timestamp", 1).table("prod.db.r"), "db.r.changes"),
     ]
     for wrong, problem in mistakes:
         with pytest.raises(IcefloeError, match=problem):

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pytest
+from pyspark.errors import AnalysisException
 
 from icefloe import load_catalog
 from icefloe.errors import ValidationError
@@ -75,6 +77,49 @@ def test_a_migration(ice: Session, spark: Any, tmp_path: Path) -> None:
     assert sql_rows(spark, call.format("true").replace(".m'", ".n'"))[0][0] >= 1
     assert sorted_rows(spark, "SELECT * FROM moving.old.n") == expected
     assert not spark.catalog.tableExists("spark_catalog.old.n_BACKUP_")
+
+
+def make_of_avro(spark: Any, name: str, where: Path) -> list[tuple[int, str | None]]:
+    """A table of Avro files, as a session with Spark's package for Avro makes it, which is not one of PySpark: Spark knows
+    the table, and cannot read it here. Which rows it has."""
+    fields = [{"name": "id", "type": ["null", "long"]}, {"name": "name", "type": ["null", "string"]}]
+    rows: dict[int, list[tuple[int, str | None]]] = {1: [(1, "a"), (2, None)], 2: [(3, "c")]}
+    for part, values in rows.items():
+        folder = where / f"p={part}"
+        folder.mkdir(parents=True)
+        with (folder / "part-0.avro").open("wb") as sink:
+            records = [{"id": number, "name": text} for number, text in values]
+            fastavro.writer(sink, {"type": "record", "name": "topLevelRecord", "fields": fields}, records)
+    table = f"spark_catalog.old.{name}"
+    spark.sql(f"DROP TABLE IF EXISTS {table}")
+    spark.sql(
+        f"CREATE TABLE {table} (id bigint, name string, p int) USING parquet PARTITIONED BY (p) LOCATION '{where}'"
+    )
+    for part in rows:
+        spark.sql(f"ALTER TABLE {table} ADD PARTITION (p = {part}) LOCATION '{where}/p={part}'")
+    jvm, catalog = spark._jvm, spark._jsparkSession.sessionState().catalog()
+    known = catalog.getTableMetadata(
+        jvm.org.apache.spark.sql.catalyst.TableIdentifier(name, jvm.scala.Option.apply("old"))
+    )
+    parts = [known.productElement(index) for index in range(known.productArity())]
+    [provider] = [index for index in range(len(parts)) if known.productElementName(index) == "provider"]
+    parts[provider] = jvm.scala.Option.apply("avro")
+    catalog.alterTable(known.copy(*parts))
+    return sorted(row for values in rows.values() for row in values)
+
+
+def test_tables_of_avro_that_spark_cannot_read_itself(ice: Session, spark: Any, tmp_path: Path) -> None:
+    rows = make_of_avro(spark, "kept", tmp_path / "kept")
+    with pytest.raises(AnalysisException, match=r"(?i)avro"):
+        spark.sql("SELECT * FROM spark_catalog.old.kept").collect()
+    assert sql_rows(spark, "CALL moving.system.snapshot('spark_catalog.old.kept', 'moving.old.kept')") == [(2,)]
+    assert sorted_rows(spark, "SELECT id, name FROM moving.old.kept") == rows
+    make_of_avro(spark, "gone", tmp_path / "gone")
+    assert sql_rows(spark, "CALL moving.system.migrate('spark_catalog.old.gone')") == [(2,)]
+    assert sorted_rows(spark, "SELECT id, name FROM moving.old.gone WHERE p IN (1, 2)") == rows
+    ice.sql("INSERT INTO moving.old.gone VALUES (9, 'new', 2)")
+    for name in ("kept", "gone"):
+        assert ice.load_table(f"old.{name}").verify(level="data", progress=silent).ok
 
 
 def test_a_copy_by_tasks_of_spark(ice: Session, spark: Any, tmp_path: Path) -> None:

@@ -12,17 +12,21 @@ from pyspark.sql.types import StructType
 
 from icefloe.catalog import show
 from icefloe.errors import InvalidInputError, NoSuchTableError
+from icefloe.spark.appends import END, START, appended_rows
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.sql.changes import check_branch
 from icefloe.spark.sql.context import ReadSource, SqlContext, constant
 from icefloe.spark.sql.names import Names, Parts, ResolvedName, Source
 from icefloe.spark.sql.nodes import items
 from icefloe.spark.sql.temporary_views import names_temporary, refresh_view
+from icefloe.sql.changelog import changes_by_options
 
 ICEBERG = "iceberg"
 """The format under which tables are read and written by name."""
 _CHOOSING = ("snapshot-id", "as-of-timestamp", "branch", "tag", "versionasof", "timestampasof")
-_BETWEEN = ("start-snapshot-id", "end-snapshot-id", "start-timestamp", "end-timestamp")
+_TIMES = ("start-timestamp", "end-timestamp")
+CHANGES = "changes"
+"""Behind a table's name: the changes between the snapshots that options choose."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +51,15 @@ class DropInNames:
             refresh_view(parts, context)
             return None
         source = self.names.source(parts, default=default)
+        lower = {key.lower(): value for key, value in options.items()}
+        if source is not None and source.is_whole and any(key in lower for key in (START, END)):
+            return appended_rows(self.spark, source.load_table(), lower)
         if source is not None:
             return self.read(_chosen(source, options, self.spark), ())
+        of_changes = self.names.source(parts[:-1], default=default) if parts[-1].lower() == CHANGES else None
+        if of_changes is not None and of_changes.is_whole:
+            between = {key: value for key, value in lower.items() if key in (START, END, *_TIMES)}
+            return changes_by_options(of_changes.load_table(), between).to_spark(self.spark)
         target = None if len(parts) == 1 and self.names.current is None else self.names.table(parts, default=default)
         if target is not None and target.view_exists():
             return self.spark.sql(f"TABLE {target.quoted}")
@@ -77,10 +88,11 @@ class DropInNames:
 def _chosen(source: Source, options: Mapping[str, str], spark: SparkSession) -> Source:
     """The source at the snapshot that options choose, by Iceberg's names or by Spark's."""
     lower = {key.lower(): value for key, value in options.items()}
-    for key in _BETWEEN:
+    for key in (START, END, *_TIMES):
         if key in lower:
             raise InvalidInputError(
-                f"option {key!r} is not available; use table.scan_changes for rows between snapshots"
+                f"option {key!r} chooses among the changes of a table, and between snapshots also among its rows; read"
+                f" {show(source.identifier)}.{CHANGES} with it, or leave it out"
             )
     chosen = [key for key in _CHOOSING if key in lower]
     if len(chosen) > 1 or (chosen and (source.ref or source.snapshot_id or source.as_of)):

@@ -1,7 +1,7 @@
 """How the calls that never pass Spark's parser reach our catalogs, on one session and until it is undone.
 
-`spark.table`, `spark.read` and `spark.catalog` are of the session, so it gets a class of its own. `df.write`, `df.writeTo` and
-`df.mergeInto` are of all DataFrames: while there is such a session, they look which one a frame is of. Whatever does not name a table of
+`spark.table`, `spark.read`, `spark.readStream` and `spark.catalog` are of the session, so it gets a class of its own. `df.write`,
+`df.writeTo`, `df.writeStream` and `df.mergeInto` are of all DataFrames: while there is such a session, they look which one a frame is of. Whatever does not name a table of
 ours goes on to Spark.
 """
 
@@ -16,9 +16,11 @@ from pyspark.sql.catalog import Catalog as SparkCatalog
 from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 from pyspark.sql.merge import MergeIntoWriter
 from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter, DataFrameWriterV2
+from pyspark.sql.streaming import DataStreamReader, DataStreamWriter
 
 from icefloe.spark.drop_in.catalog import DropInCatalog
 from icefloe.spark.drop_in.reader import DropInNames, DropInReader
+from icefloe.spark.drop_in.streams import DropInStreamReader, DropInStreamWriter
 from icefloe.spark.drop_in.writers import DropInMerge, DropInWriter, DropInWriterV2
 
 _NAMES = "_icefloe_names"
@@ -45,6 +47,11 @@ class DropInSession(SparkSession):  # type: ignore[misc]  # mypy knows nothing o
     def read(self) -> DataFrameReader:
         """A reader of tables, ours or Spark's, and of files."""
         return DropInReader(self, self._icefloe_names)
+
+    @property
+    def readStream(self) -> DataStreamReader:
+        """A reader of streams of tables, ours or Spark's, and of files."""
+        return DropInStreamReader(self, self._icefloe_names)
 
     @property
     def catalog(self) -> SparkCatalog:
@@ -84,9 +91,10 @@ _PLAIN: dict[str, Any] = {}
 
 
 def _patch() -> None:
-    _PLAIN.update({name: ClassicFrame.__dict__[name] for name in ("write", "writeTo", "mergeInto")})
+    _PLAIN.update({name: ClassicFrame.__dict__[name] for name in ("write", "writeTo", "mergeInto", "writeStream")})
     frames = cast(Any, ClassicFrame)
     frames.write = property(_write, doc=_PLAIN["write"].__doc__)
+    frames.writeStream = property(_write_stream, doc=_PLAIN["writeStream"].__doc__)
     frames.writeTo = _write_to
     frames.mergeInto = _merge_into
 
@@ -100,6 +108,13 @@ def _restore() -> None:
 def _write(frame: DataFrame) -> DataFrameWriter:
     names = _names(frame)
     return cast(DataFrameWriter, _plain("write").__get__(frame)) if names is None else DropInWriter(frame, names)
+
+
+def _write_stream(frame: DataFrame) -> DataStreamWriter:
+    names = _names(frame)
+    if names is None:
+        return cast(DataStreamWriter, _plain("writeStream").__get__(frame))
+    return DropInStreamWriter(frame, names)
 
 
 def _write_to(frame: DataFrame, table: str) -> DataFrameWriterV2:

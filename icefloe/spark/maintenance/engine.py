@@ -1,5 +1,6 @@
 """Maintenance as jobs of a Spark session, on classic Spark and on Spark Connect."""
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic
@@ -12,6 +13,7 @@ from pyspark.sql.types import BinaryType, StructType
 import icefloe.spark.maintenance.curves  # noqa: F401 - for its effect: orders along curves
 from icefloe.maintenance import GroupRewrite, Item, Result, RewrittenGroup
 from icefloe.spark.maintenance.rewriting import FrameEngine, rewrite_group_on_spark
+from icefloe.spark.spark_sessions import is_classic
 
 _SENT = StructType().add("item", BinaryType())
 _RESULT_PARTS = 8
@@ -49,6 +51,11 @@ class SparkMaintenance:
     spark: SparkSession
     rows: FrameEngine
     """What reads and writes rows in it."""
+
+    @property
+    def cores(self) -> int:
+        """The cores of all executors; Spark Connect does not tell."""
+        return self.spark.sparkContext.defaultParallelism if is_classic(self.spark) else sys.maxsize
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """The results in any order; few of them are here at a time."""

@@ -13,13 +13,10 @@ from typing import Protocol, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 
-from icefloe import properties as props
+from icefloe import manifests as mf, metadata as md, planning, properties as props
 from icefloe.data import ReadContext, WriteRequest, data_folder, rows_not_deleted_by_position
 from icefloe.maintenance import ColumnOrder, GroupRewrite, RewrittenGroup, RowOrder
-from icefloe.manifests import DataFile
-from icefloe.metadata import MAIN_BRANCH, TableMetadata, branch
 from icefloe.partitioning import UNSORTED, SortOrder
-from icefloe.planning import ALL_COLUMNS, FileScanTask, TableScan
 from icefloe.schema import reserved
 from icefloe.spark.spark_sessions import clone_with, is_classic
 
@@ -35,10 +32,10 @@ ARRANGED: dict[type, Arrange] = {}
 class FrameEngine(Protocol):
     """What reads and writes frames."""
 
-    def scan(self, scan: TableScan, session: SparkSession) -> DataFrame:
+    def scan(self, scan: planning.TableScan, session: SparkSession) -> DataFrame:
         """The rows of a scan."""
 
-    def write(self, data: DataFrame, request: WriteRequest) -> list[DataFile]:
+    def write(self, data: DataFrame, request: WriteRequest) -> list[mf.DataFile]:
         """Write rows as data files; on an error, none is left."""
 
 
@@ -46,9 +43,9 @@ class FrameEngine(Protocol):
 class _TasksOfGroup:
     """Plans a scan as the tasks of a group, with all deletes that apply to them."""
 
-    tasks: tuple[FileScanTask, ...]
+    tasks: tuple[planning.FileScanTask, ...]
 
-    def plan_files(self, scan: TableScan) -> Generator[FileScanTask, None, None]:  # noqa: ARG002 - these, whatever it is
+    def plan_files(self, scan: planning.TableScan) -> Generator[planning.FileScanTask, None, None]:  # noqa: ARG002 - these, whatever it is
         """The tasks."""
         yield from self.tasks
 
@@ -56,10 +53,11 @@ class _TasksOfGroup:
 def rewrite_group_on_spark(spark: SparkSession, rows: FrameEngine, work: GroupRewrite) -> RewrittenGroup:
     """Rewrite a group as a job of the session."""
     with _described(spark, work.description):
-        frame = _spread(rows.scan(_scan(work), _session(spark, work)), work)
+        session = _session(spark, work)
+        frame = _spread(rows.scan(_scan(work, work.tasks), session), work)
         request = WriteRequest(_written_as(work), work.storage, work.written, lineage=work.has_lineage)
         files = rows.write(frame, request)
-    return RewrittenGroup(work.labelled(files), _live_rows(work))
+        return RewrittenGroup(work.labelled(files), _live_rows(rows, work, session))
 
 
 def _session(spark: SparkSession, work: GroupRewrite) -> SparkSession:
@@ -80,16 +78,16 @@ def _split_size(work: GroupRewrite) -> int:
     return work.sizes.split_size(work.size_in_bytes)
 
 
-def _scan(work: GroupRewrite) -> TableScan:
-    """The rows of the group under the table's schema of today."""
-    snapshot = {MAIN_BRANCH: branch(work.snapshot_id)}
+def _scan(work: GroupRewrite, tasks: tuple[planning.FileScanTask, ...]) -> planning.TableScan:
+    """The rows of tasks of the group under the table's schema of today."""
+    snapshot = {md.MAIN_BRANCH: md.branch(work.snapshot_id)}
     metadata = replace(work.metadata, current_snapshot_id=work.snapshot_id, refs=snapshot)
-    return TableScan(
+    return planning.TableScan(
         metadata,
         work.storage,
-        selected_fields=(*ALL_COLUMNS, *(_LINEAGE if work.has_lineage else ())),
+        selected_fields=(*planning.ALL_COLUMNS, *(_LINEAGE if work.has_lineage else ())),
         options={"read.split.target-size": str(_split_size(work)), "read.split.open-file-cost": "0"},
-        planner=_TasksOfGroup(work.tasks),
+        planner=_TasksOfGroup(tasks),
     )
 
 
@@ -105,7 +103,7 @@ def _spread(frame: DataFrame, work: GroupRewrite) -> DataFrame:
     return frame
 
 
-def _written_as(work: GroupRewrite) -> TableMetadata:
+def _written_as(work: GroupRewrite) -> md.TableMetadata:
     """The table as the writer should see it: with the spec, order, distribution and size of the new files."""
     order = work.strategy.order
     sorting = work.metadata.sort_order() if order is None else UNSORTED
@@ -130,7 +128,7 @@ def _written_as(work: GroupRewrite) -> TableMetadata:
     )
 
 
-def _with_order(metadata: TableMetadata, order: SortOrder) -> tuple[tuple[SortOrder, ...], int]:
+def _with_order(metadata: md.TableMetadata, order: SortOrder) -> tuple[tuple[SortOrder, ...], int]:
     """The orders of the table with this one among them, and its id."""
     known = next((each for each in metadata.sort_orders if each.same_order(order)), None)
     if known is not None:
@@ -139,12 +137,12 @@ def _with_order(metadata: TableMetadata, order: SortOrder) -> tuple[tuple[SortOr
     return (*metadata.sort_orders, own), own.order_id
 
 
-def _live_rows(work: GroupRewrite) -> int | None:
-    """How many rows the group has, if no data file must be read for that."""
-    if any(task.equality_deletes for task in work.tasks):
-        return None
+def _live_rows(rows: FrameEngine, work: GroupRewrite, session: SparkSession) -> int:
+    """How many rows the group has; files with equality deletes are read for that, as far as their keys go."""
     context = ReadContext(work.metadata, work.storage)
-    return sum(rows_not_deleted_by_position(task, context) for task in work.tasks)
+    compared = tuple(task for task in work.tasks if task.equality_deletes)
+    known = sum(rows_not_deleted_by_position(task, context) for task in work.tasks if not task.equality_deletes)
+    return known + (rows.scan(_scan(work, compared), session).count() if compared else 0)
 
 
 @contextmanager

@@ -5,10 +5,9 @@ from collections.abc import Callable
 from py4j.java_gateway import JavaObject
 from pyspark.sql import Column
 
+from icefloe import errors, metadata as md
 from icefloe.catalog import show
 from icefloe.data import write_default
-from icefloe.errors import InvalidInputError, NoSuchSnapshotError, NoSuchTableError
-from icefloe.metadata import SnapshotRefType
 from icefloe.rows import DELETE
 from icefloe.spark.auditing import destination
 from icefloe.spark.column_names import column_path
@@ -121,10 +120,10 @@ def target_of(node: JavaObject, context: SqlContext) -> Source | None:
     source = context.source(name)
     if source is None:
         if name[0] in context.names.catalogs:
-            raise NoSuchTableError(f"no table {'.'.join(name[1:])} in catalog {name[0]!r}")
+            raise errors.NoSuchTableError(f"no table {'.'.join(name[1:])} in catalog {name[0]!r}")
         return None
     if source.metadata_table is not None or source.snapshot_id is not None or source.as_of is not None:
-        raise InvalidInputError(f"{'.'.join(name)} cannot be changed; name the table, or a branch of it")
+        raise errors.InvalidInputError(f"{'.'.join(name)} cannot be changed; name the table, or a branch of it")
     check_branch(source)
     return source
 
@@ -135,11 +134,13 @@ def check_branch(source: Source) -> None:
         return
     ref = source.load_table().refs().get(source.ref)
     if ref is None:
-        raise NoSuchSnapshotError(
+        raise errors.NoSuchSnapshotError(
             f"table {show(source.identifier)} has no branch {source.ref!r}; ALTER TABLE ... CREATE BRANCH makes one"
         )
-    if ref.ref_type is not SnapshotRefType.BRANCH:
-        raise InvalidInputError(f"{source.ref!r} of table {show(source.identifier)} is a tag, which cannot be changed")
+    if ref.ref_type is not md.SnapshotRefType.BRANCH:
+        raise errors.InvalidInputError(
+            f"{source.ref!r} of table {show(source.identifier)} is a tag, which cannot be changed"
+        )
 
 
 _about_rows = about(target_of)
@@ -214,7 +215,7 @@ _ACTIONS = {
 def _clause(node: JavaObject, table: Table, name: Parts, context: SqlContext) -> Clause:
     action, condition = _ACTIONS.get(class_of(node)), option(node.condition())
     if action is None:
-        raise InvalidInputError(f"MERGE: {class_of(node)} is not understood")
+        raise errors.InvalidInputError(f"MERGE: {class_of(node)} is not understood")
     column = None if condition is None else _clause_condition(condition, context)
     if class_of(node) not in ("UpdateAction", "InsertAction"):
         return Clause(action, column)

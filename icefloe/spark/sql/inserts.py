@@ -7,9 +7,8 @@ from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.types import StructField, StructType
 
-from icefloe import expressions as ex
+from icefloe import errors, expressions as ex
 from icefloe.data import write_default
-from icefloe.errors import InvalidInputError, InvalidValueError
 from icefloe.partitioning import transforms as tr
 from icefloe.schema import Schema, Value, parse_text, types
 from icefloe.spark.auditing import destination
@@ -81,7 +80,7 @@ def _replaced_rows(node: JavaObject, table: Table, context: SqlContext) -> str |
     if criteria is None:
         return None
     if class_of(criteria) != "InsertReplaceWhere":
-        raise InvalidInputError("only REPLACE WHERE says which rows an INSERT replaces")
+        raise errors.InvalidInputError("only REPLACE WHERE says which rows an INSERT replaces")
     return predicate_of(context.gateway.column(criteria.cond()), table.schema(), context.spark)
 
 
@@ -91,7 +90,7 @@ def _filled_columns(
     """The columns that the query of an INSERT fills, in the order of the query."""
     names = [column_path((name,), schema, case_sensitive)[0] for name in listed]
     if twice := [name for name in names if name in static]:
-        raise InvalidInputError(
+        raise errors.InvalidInputError(
             f"[STATIC_PARTITION_COLUMN_IN_INSERT_COLUMN_LIST] {twice[0]!r} has a value in PARTITION, and is in the"
             " list of columns; leave it out of one of them"
         )
@@ -106,7 +105,7 @@ def _static_partition(partition: Mapping[str, JavaObject], table: Table, context
     for name, value in partition.items():
         column = by.get(table.schema().find_id(name, context.is_case_sensitive) or 0)
         if column is None:
-            raise InvalidInputError(
+            raise errors.InvalidInputError(
                 f"[NON_PARTITION_COLUMN] PARTITION names {name!r}, by whose values the table is not partitioned;"
                 f" it is by those of {', '.join(by.values()) or 'no column'}"
             )
@@ -140,7 +139,7 @@ def _named(
     else:
         names = _filled_columns(listed, static, schema, sensitive)
         if len(frame.columns) != len(names):
-            raise InvalidInputError(
+            raise errors.InvalidInputError(
                 f"INSERT INTO {'.'.join(table.name())}: the data has {len(frame.columns)} columns"
                 f" ({', '.join(frame.columns)}), and {len(names)} are wanted: {', '.join(names)}"
             )
@@ -187,7 +186,7 @@ def _cast_text(text: str, field_type: types.IcebergType, spark: SparkSession) ->
             return parse_text(text, field_type)
     value = constant(number, spark)
     if value is None:
-        raise InvalidValueError(f"{text!r} is not a value of type {field_type}")
+        raise errors.InvalidValueError(f"{text!r} is not a value of type {field_type}")
     return value
 
 

@@ -14,7 +14,7 @@ from icefloe.errors import InvalidInputError, NoSuchSnapshotError, NoSuchTableEr
 from icefloe.schema import Schema
 from icefloe.spark.inner_names import PREFIX
 from icefloe.spark.shaping import bare_type
-from icefloe.spark.sql import nodes
+from icefloe.spark.sql import nodes, streams
 from icefloe.spark.sql.calls import value_of
 from icefloe.spark.sql.context import SqlContext, constant
 from icefloe.spark.sql.functions import rewriter
@@ -50,6 +50,11 @@ def resolve(plan: JavaObject, context: SqlContext, hidden: frozenset[str] = froz
                 return _relation(node, context, hidden)
             case "RelationTimeTravel":
                 return _time_travel(node, context)
+            case "RelationChanges":
+                return _changes(node, context)
+            case streams.UNDER_A_NAME if class_of(node.child()) == "SubqueryAlias":
+                # Spark names its own sources only.
+                return node.child()
             case _:
                 return with_functions(node)
 
@@ -88,7 +93,8 @@ def _relation(node: JavaObject, context: SqlContext, hidden: frozenset[str]) -> 
     source = context.source(name)
     if source is None:
         return _view(node, name, context)
-    return context.relation_plan(_read(source, context), qualifier_of(source, name))
+    frame = streams.streamed(node, source, context) if streams.is_stream(node) else _read(source, context)
+    return context.relation_plan(frame, qualifier_of(source, name))
 
 
 def _read(source: Source, context: SqlContext) -> DataFrame:
@@ -173,6 +179,19 @@ def _time_travel(node: JavaObject, context: SqlContext) -> JavaObject:
     version, moment = option(node.version()), option(node.timestamp())
     chosen = _at_time(source, moment, context) if version is None else _at_version(source, version)
     return context.relation_plan(_read(chosen, context), (source.catalog.name, *source.identifier))
+
+
+def _changes(node: JavaObject, context: SqlContext) -> JavaObject:
+    """Spark's CHANGES, which is for catalogs of the JVM."""
+    relation = node.relation()
+    source = context.source(parts(relation)) if class_of(relation) == "UnresolvedRelation" else None
+    if source is None:
+        return node
+    shown = show((source.catalog.name, *source.identifier))
+    raise InvalidInputError(
+        f"CHANGES of {shown} cannot be read by this clause; CALL {source.catalog.name}.system.create_changelog_view(table =>"
+        f" '{show(source.identifier)}') makes a view of them, and ice.changes and ice.read_stream(..., changes=True) read them"
+    )
 
 
 def _at_version(source: Source, version: str) -> Source:

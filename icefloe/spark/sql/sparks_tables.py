@@ -1,16 +1,15 @@
 """Tables of Spark's own catalog: what files they are made of, and the changes that a migration makes to them."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from py4j.java_gateway import JavaObject
 from pyspark.sql.types import StructType
 
+from icefloe import errors, partitioning as pt
 from icefloe.data import ForeignPartition, ForeignTable
-from icefloe.errors import InvalidInputError, NoSuchTableError
 from icefloe.formats.file_formats import DATA_FORMATS
-from icefloe.partitioning import HIVE_NULL
 from icefloe.spark.sql.context import SqlContext
 from icefloe.spark.sql.names import Parts
 from icefloe.spark.sql.nodes import items, mapping, option
@@ -31,13 +30,13 @@ class SparksTables:
         """A table of files, with the partitions that the catalog lists."""
         shown = ".".join(name)
         if self.context.source(name) is not None:
-            raise InvalidInputError(f"{shown} is a table of Iceberg already; this takes files of others")
+            raise errors.InvalidInputError(f"{shown} is a table of Iceberg already; this takes files of others")
         metadata = self._metadata(name)
         serde, provider = (option(value) for value in (metadata.storage().serde(), metadata.provider()))
         description = f"{serde} {provider}".lower()
         file_format = next((known for known in DATA_FORMATS if known in description), None)
         if file_format is None:
-            raise InvalidInputError(
+            raise errors.InvalidInputError(
                 f"{shown} is {provider or 'a view'}; files can be added of {', '.join(DATA_FORMATS)}"
             )
         columns = tuple(items(metadata.partitionColumnNames()))
@@ -63,13 +62,20 @@ class SparksTables:
 
     def set_properties(self, name: Parts, properties: Mapping[str, str]) -> None:
         """Set some properties of a table."""
-        pairs = ", ".join(f"'{key}' = '{text}'" for key, text in properties.items())
-        self.context.spark.sql(f"ALTER TABLE {self._sql_name(name)} SET TBLPROPERTIES ({pairs})")
+        self._change_properties(name, lambda known: {**known, **properties})
 
     def remove_properties(self, name: Parts, keys: Sequence[str]) -> None:
         """Remove some properties of a table, if it has them."""
-        names = ", ".join(f"'{key}'" for key in keys)
-        self.context.spark.sql(f"ALTER TABLE {self._sql_name(name)} UNSET TBLPROPERTIES IF EXISTS ({names})")
+        self._change_properties(name, lambda known: {key: text for key, text in known.items() if key not in keys})
+
+    def _change_properties(self, name: Parts, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
+        """Not by SQL, which loads the format of the table; that of Avro is not part of PySpark."""
+        metadata = self._metadata(name)
+        texts = {str(key): str(text) for key, text in mapping(self.context.gateway, metadata.properties()).items()}
+        fields = [metadata.productElement(index) for index in range(metadata.productArity())]
+        names = [metadata.productElementName(index) for index in range(len(fields))]
+        fields[names.index("properties")] = self.context.gateway.map(change(texts))
+        self._catalog.alterTable(metadata.copy(*fields))
 
     @property
     def _catalog(self) -> JavaObject:
@@ -77,7 +83,7 @@ class SparksTables:
 
     def _metadata(self, name: Parts) -> JavaObject:
         if len(_own(name)) > 2 or not self._catalog.tableExists(self._identifier(name)):
-            raise NoSuchTableError(f"no table {'.'.join(name)} in Spark's own catalog")
+            raise errors.NoSuchTableError(f"no table {'.'.join(name)} in Spark's own catalog")
         return self._catalog.getTableMetadata(self._identifier(name))
 
     def _identifier(self, name: Parts) -> JavaObject:
@@ -88,9 +94,6 @@ class SparksTables:
         own = _own(name)
         return (own[0] if len(own) == 2 else self._catalog.getCurrentDatabase()), own[-1]
 
-    def _sql_name(self, name: Parts) -> str:
-        return ".".join(f"`{part}`" for part in (_CATALOG, *self._whole(name)))
-
     def _partitions(self, metadata: JavaObject, columns: Parts) -> tuple[ForeignPartition, ...] | None:
         if not columns or not metadata.tracksPartitionsInCatalog():
             return None
@@ -99,7 +102,7 @@ class SparksTables:
 
     def _partition(self, partition: JavaObject, columns: Parts) -> ForeignPartition:
         values = mapping(self.context.gateway, partition.spec())
-        texts = {column: HIVE_NULL if values[column] is None else str(values[column]) for column in columns}
+        texts = {column: pt.HIVE_NULL if values[column] is None else str(values[column]) for column in columns}
         return ForeignPartition(absolute_location(_folder(partition.location())), texts)
 
 

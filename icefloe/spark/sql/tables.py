@@ -5,10 +5,8 @@ from dataclasses import replace
 from py4j.java_gateway import JavaObject
 from pyspark.sql.types import StructType
 
-from icefloe import properties as props
+from icefloe import errors, partitioning as pt, properties as props
 from icefloe.catalog import show
-from icefloe.errors import InvalidInputError, NoSuchTableError
-from icefloe.partitioning import parse_term
 from icefloe.schema import Schema
 from icefloe.spark.column_names import check_no_twins
 from icefloe.spark.sql.columns import struct_field
@@ -56,7 +54,7 @@ def _properties(spec: JavaObject, context: SqlContext) -> dict[str, str]:
     if provider in _FORMATS:
         properties.setdefault(props.WRITE_FORMAT.key, provider)
     elif provider != _OWN:
-        raise InvalidInputError(
+        raise errors.InvalidInputError(
             f"USING {provider} makes no Iceberg table; write USING iceberg, or one of {', '.join(_FORMATS)}"
         )
     comment = option(spec.comment())
@@ -79,7 +77,7 @@ def _partitioning(node: JavaObject, schema: Schema, context: SqlContext) -> list
 
 
 def _exact_term(text: str, schema: Schema) -> str:
-    term = parse_term(text)
+    term = pt.parse_term(text)
     name = schema.names_by_id[schema.find_field(term.column, case_sensitive=False).field_id]
     return text if name == term.column else str(replace(term, column=name))
 
@@ -88,7 +86,7 @@ def _schema(node: JavaObject) -> Schema:
     columns = items(node.columns())
     for column in columns:
         if option(column.generationExpression()) is not None:
-            raise InvalidInputError(f"column {column.name()!r} is generated, which Iceberg tables do not have")
+            raise errors.InvalidInputError(f"column {column.name()!r} is generated, which Iceberg tables do not have")
     fields = [struct_field(column.name(), column, option(column.defaultValue())) for column in columns]
     return schema_from_spark(StructType(fields))
 
@@ -119,7 +117,7 @@ def _create_copy(
     target: ResolvedName, source: Table | None, name: Parts, node: JavaObject, location: str | None, context: SqlContext
 ) -> JavaObject:
     if source is None:
-        raise NoSuchTableError(f"no table {'.'.join(name)} in a catalog of icefloe to be like")
+        raise errors.NoSuchTableError(f"no table {'.'.join(name)} in a catalog of icefloe to be like")
     if not (node.ifNotExists() and target.table_exists()):
         properties = {**source.properties, **mapping(context.gateway, node.properties())}
         properties.setdefault("format-version", str(source.format_version))
@@ -133,7 +131,7 @@ def _create_copy(
 def _drop(node: JavaObject, target: ResolvedName, _: SqlContext) -> None:
     if not target.table_exists():
         if target.view_exists():
-            raise InvalidInputError(f"{target} is a view; write DROP VIEW")
+            raise errors.InvalidInputError(f"{target} is a view; write DROP VIEW")
         if node.ifExists():
             return
     if node.purge():

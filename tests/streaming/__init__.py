@@ -1,0 +1,1 @@
+"""Streams over tables, without an engine."""
