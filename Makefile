@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow coverage test-deep test-peers test-sql-deep test-spark-versions java-peer check format bench bench-java bench-page docs clean lock wheel
+.PHONY: help demo test test-slow coverage test-deep test-peers test-sql-deep test-spark-versions java-peer java-rest check format bench bench-java bench-page docs clean lock wheel
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,18 @@ $(JAVA_VENV)/.ready: Makefile
 
 java-peer: $(JAVA_VENV)/.ready ## fetch Java Iceberg, which some tests compare with
 
+JAVA_REST := .venv-java-rest
+JAVA_REST_SOURCES := tests/peers/java_rest
+
+$(JAVA_REST)/.ready: $(JAVA_REST_SOURCES)/pom.xml $(JAVA_REST_SOURCES)/LoopbackServer.java
+	rm -rf $(JAVA_REST)
+	mkdir -p $(JAVA_REST)/classes
+	mvn -q -B -f $(JAVA_REST_SOURCES)/pom.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(JAVA_REST)/jars
+	javac -nowarn -proc:none -cp '$(JAVA_REST)/jars/*' -d $(JAVA_REST)/classes $(JAVA_REST_SOURCES)/LoopbackServer.java
+	@touch $@
+
+java-rest: $(JAVA_REST)/.ready ## fetch Java Iceberg's REST server, and the kit that judges REST servers
+
 CLICKHOUSE_VENV := .venv-clickhouse
 # Half a gigabyte, so not one of the packages for development.
 $(CLICKHOUSE_VENV)/.ready: Makefile
@@ -63,7 +75,7 @@ $(CLICKHOUSE_VENV)/.ready: Makefile
 	$(CLICKHOUSE_VENV)/bin/python -m pip install -q --disable-pip-version-check 'chdb-core==26.9.0'
 	@touch $@
 
-test-peers: $(VENV)/.dev java-peer $(CLICKHOUSE_VENV)/.ready ## set up all peers, compare with them, and write docs/interoperability.md and docs/interoperability-sql.md
+test-peers: $(VENV)/.dev java-peer java-rest $(CLICKHOUSE_VENV)/.ready ## set up all peers, compare with them, and write docs/interoperability.md and docs/interoperability-sql.md
 	ICEFLOE_PEERS_PAGE=docs/interoperability.md ICEFLOE_SQL_PAGE=docs/interoperability-sql.md $(BIN)/python -m pytest -q tests/peers -m "not deep"
 
 test-sql-deep: $(VENV)/.dev java-peer ## random SQL histories on Java Iceberg and on us: START and COUNT, or SEEDS=1,5-9; goes on where it was stopped
@@ -126,5 +138,5 @@ lock: $(VENV)/.dev ## pin every dependency again, in constraints.txt
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --all-extras --upgrade --no-header --no-annotate -o constraints.txt pyproject.toml
 
 clean: ## remove all that was made here
-	rm -rf $(VENV) $(JAVA_VENV) $(CLICKHOUSE_VENV) .venv-spark-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .histories icefloe-warehouse
+	rm -rf $(VENV) $(JAVA_VENV) $(JAVA_REST) $(CLICKHOUSE_VENV) .venv-spark-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .histories icefloe-warehouse
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -10,8 +10,18 @@ import pkgutil
 import bench
 from bench.report import report
 
-NOT_BENCHMARKS = {"__main__", "engines", "page", "report"}
-AGAINST_JAVA = {"compaction", "java_metadata", "java_rows", "java_scan", "java_statistics", "maintenance", "tpch"}
+NOT_BENCHMARKS = {"__main__", "engines", "page", "report", "rest_load"}
+AGAINST_JAVA = {
+    "compaction",
+    "java_metadata",
+    "java_rows",
+    "java_scan",
+    "java_statistics",
+    "maintenance",
+    "rest",
+    "streaming",
+    "tpch",
+}
 
 
 def names() -> list[str]:

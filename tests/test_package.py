@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tomllib
 from importlib import metadata
 from pathlib import Path
 
@@ -36,3 +37,11 @@ def test_importing_the_package_imports_no_room() -> None:
     code = "import sys, icefloe; print(*[name for name in sys.modules if name.startswith(('icefloe.', 'pyarrow', 'numba'))])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.split() == []
+
+
+def test_the_wheel_has_the_module_in_which_spark_looks_for_the_format() -> None:
+    project = Path(icefloe.__file__).parents[1]
+    settings = tomllib.loads((project / "pyproject.toml").read_text())
+    packages = settings["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    assert packages == ["icefloe", "pyspark_icefloe"]
+    assert all((project / name / "__init__.py").exists() for name in packages)

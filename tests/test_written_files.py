@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import icefloe
-from icefloe.data import write_data_files
+from icefloe.data import WriteRequest, write_data_files
 from icefloe.manifests import DataFile
 from icefloe.table import Table
 from tests.written_files import checked_files
@@ -25,7 +25,7 @@ def table(tmp_path: Any) -> Table:
 
 def committed(table: Table, **changes: Any) -> list[str]:
     """What the check says of a file that is committed with something else in its entry."""
-    [file] = write_data_files(ROWS, table.metadata, table.storage)
+    [file] = write_data_files(ROWS, WriteRequest(table.metadata, table.storage))
     return _said(table, replace(file, **changes))
 
 
@@ -44,7 +44,7 @@ def test_wrong_counts_and_bounds_are_seen(table: Table) -> None:
 
 @pytest.mark.commits_wrong_files
 def test_wrong_field_ids_are_seen(table: Table) -> None:
-    [file] = write_data_files(ROWS, table.metadata, table.storage)
+    [file] = write_data_files(ROWS, WriteRequest(table.metadata, table.storage))
     place = file.file_path.removeprefix("file://")
     whole = pq.read_table(place)
     pq.write_table(whole.cast(pa.schema([whole.schema.field(0), whole.schema.field(1).remove_metadata()])), place)

@@ -49,6 +49,54 @@ class Worker:
         """Seconds to delete the rows whose column is in a range of numbers, by an equality delete file; only we write those."""
         return timed(lambda: delete_equal(self.ice.load_table(table), column, range(*keys)))
 
+    def stream(
+        self,
+        source: str,
+        checkpoint: str,
+        *,
+        to: str | None = None,
+        options: dict[str, str] | None = None,
+        where: str | None = None,
+        columns: list[str] | None = None,
+        checks: bool = False,
+    ) -> tuple[float, Any]:
+        """Seconds of the processors for a stream of all that is there, and rows and sum of ids if it is to check them.
+
+        Sources and targets are tables, or folders of Parquet files; without a target, rows go nowhere.
+        """
+        frame = self._streamed(source, options or {})
+        frame = frame if where is None else frame.where(where)
+        frame = frame if columns is None else frame.select(*columns)
+        seen = [0, 0]
+
+        def look(batch: Any, _: int) -> None:
+            rows, total = batch.selectExpr("count(*)", "coalesce(sum(id), 0)").first()
+            seen[:] = seen[0] + rows, seen[1] + total
+
+        writer = frame.writeStream.trigger(availableNow=True).option("checkpointLocation", checkpoint)
+        if checks:
+            start = writer.foreachBatch(look).start
+        elif to is None:
+            start = writer.format("noop").start
+        elif "/" in to:
+            start = writer.format("parquet").option("path", to).start
+        elif self.is_java:
+            start = lambda: writer.format("iceberg").toTable(to)  # noqa: E731 - one of four ways to start
+        else:
+            write = self.ice.write_stream(frame).to(to).trigger(availableNow=True)
+            start = lambda: write.start(checkpoint)  # noqa: E731 - as above
+        before = processor_seconds()
+        start().awaitTermination()
+        return processor_seconds() - before, seen
+
+    def _streamed(self, source: str, options: dict[str, str]) -> Any:
+        if "/" in source:
+            reader = self.spark.readStream.schema(self.spark.read.parquet(source).schema)
+            return reader.options(**options).parquet(source)
+        if self.is_java:
+            return self.spark.readStream.options(**options).table(source)
+        return self.ice.read_stream(source, options)
+
     def peak(self) -> tuple[float, Any]:
         """The most memory of this process and of its Spark, in MiB."""
         return 0.0, [_peak(os.getpid()), _peak(self.spark.sparkContext._gateway.proc.pid)]
@@ -143,6 +191,23 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     start = time.perf_counter()
     found = work()
     return time.perf_counter() - start, found
+
+
+def processor_seconds() -> float:
+    """Seconds of the processors that this process and all below it have used: what else the machine does matters little."""
+    used, parents = dict[int, float](), dict[int, int]()
+    for each in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{each}/stat") as status:
+                fields = status.read().rpartition(")")[2].split()
+        except OSError:
+            continue
+        parents[int(each)] = int(fields[1])
+        used[int(each)] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    own = {os.getpid()}
+    while more := {each for each, parent in parents.items() if parent in own} - own:
+        own |= more
+    return sum(used[each] for each in own if each in used)
 
 
 def _shown(value: Any) -> str:
