@@ -11,6 +11,7 @@ from icefloe.metadata.codec import (
 )
 from icefloe.metadata.creation import new_table_metadata
 from icefloe.metadata.files import MetadataCompression, metadata_file_name, next_metadata_version, versioned_file_name
+from icefloe.metadata.graph import GraphNode, SnapshotGraph
 from icefloe.metadata.limits import DEFAULT_LIMITS, Limits
 from icefloe.metadata.locations import is_absolute, relativize, resolve_location, strip_trailing_slash
 from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRef, SnapshotRefType, branch, tag

@@ -26,6 +26,7 @@ from icefloe.schema.bounds import (
 from icefloe.schema.codec import schema_from_json, schema_to_json, type_from_json, type_to_json
 from icefloe.schema.coercion import bytes_from_hex, coerce
 from icefloe.schema.ddl import parse_ddl
+from icefloe.schema.ddl_text import format_ddl
 from icefloe.schema.evolution import SchemaUpdate
 from icefloe.schema.ids import assign_fresh_ids, assign_fresh_type_ids
 from icefloe.schema.name_mapping import (

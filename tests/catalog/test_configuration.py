@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from icefloe.catalog import HadoopCatalog, MemoryCatalog, SqlCatalog, load_catalog
+from icefloe.catalog import HadoopCatalog, MemoryCatalog, SqlCatalog, find_configuration, load_catalog, redacted
 from icefloe.catalog.loading import catalog_properties
 from icefloe.errors import (
     InvalidInputError,
@@ -26,7 +26,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_nothing_is_configured(home: Path) -> None:
     assert catalog_properties("lake", {}) == {}
-    with pytest.raises(InvalidPropertyError, match=r"nothing is known of catalog 'lake'.*that file has: none"):
+    with pytest.raises(InvalidPropertyError, match=r"nothing is known of catalog 'lake'.*there is no such file"):
         load_catalog("lake")
 
 
@@ -180,3 +180,149 @@ def test_names_fit_into_a_database(tmp_path: Path) -> None:
         assert catalog.list_tables("n") == []
         assert list(catalog.storage.list_prefix(f"{tmp_path}/{'y' * 100}")) == []
         catalog.create_namespace(("a" * 127, "b" * 127))
+
+
+# -- which file counts
+
+
+@pytest.fixture
+def project(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory that is not the home folder."""
+    folder = home / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    for name in ("XDG_CONFIG_HOME", "ICEFLOE_CONFIG", "PYICEBERG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    return folder
+
+
+def place(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_the_first_file_counts_alone(home: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    yaml = "catalog:\n  lake:\n    type: memory\n    from: {}\n"
+    table = '[catalog.lake]\ntype = "memory"\nfrom = "{}"\n'
+    weakest_first = [
+        (project / ".pyiceberg.yaml", yaml.format("yaml here")),
+        (home / ".pyiceberg.yaml", yaml.format("yaml home")),
+        (home / ".icefloe.toml", table.format("home")),
+        (home / ".config" / "icefloe" / "config.toml", table.format("xdg")),
+        (project / "icefloe.toml", table.format("project")),
+    ]
+    for path, text in weakest_first:
+        place(path, text)
+        assert find_configuration().of("lake")["from"] in text
+    assert find_configuration().path == "icefloe.toml"
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "xdg"))
+    named = place(home / "named.toml", table.format("named") + '[catalog.more]\ntype = "memory"\n')
+    monkeypatch.setenv("ICEFLOE_CONFIG", str(named))
+    assert find_configuration().of("lake")["from"] == "named"
+    assert find_configuration().names() == ["lake", "more"]
+    assert find_configuration(home / ".icefloe.toml").of("lake")["from"] == "home"
+    with pytest.raises(InvalidPropertyError, match="is not there"):
+        find_configuration(home / "none.toml")
+
+
+def test_variables_of_pyiceberg_are_weaker(home: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__URI", "theirs")
+    monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__S3__ENDPOINT", "theirs")
+    monkeypatch.setenv("ICEFLOE_CATALOG__LAKE__URI", "ours")
+    monkeypatch.setenv("PYICEBERG_DEFAULT_CATALOG", "lake")
+    found = find_configuration()
+    assert {key: (each.value, each.source) for key, each in found.settings("lake").items()} == {
+        "uri": ("ours", "ICEFLOE_CATALOG__LAKE__URI"),
+        "s3.endpoint": ("theirs", "PYICEBERG_CATALOG__LAKE__S3__ENDPOINT"),
+    }
+    assert (found.default_catalog, found.names()) == ("lake", ["lake"])
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("py-catalog-impl", "evil.Catalog"),
+        ("py-io-impl", "evil.IO"),
+        ("metrics-reporter-impl", "evil.report"),
+        ("encryption.kms-impl", "evil.Kms"),
+        ("rest.client.tls.configurer-impl", "evil.Tls"),
+        ("rest.auth.type", "evil.Auth"),
+        ("auth.impl", "evil.Auth"),
+        ("auth.type", "evil.Auth"),
+        ("io.class", "evil.IO"),
+        ("METRICS-REPORTER-IMPL", "evil.report"),
+    ],
+)
+@pytest.mark.parametrize("file", ["icefloe.toml", ".pyiceberg.yaml"])
+def test_a_file_that_comes_with_a_folder_names_no_code(
+    home: Path, project: Path, file: str, key: str, value: str
+) -> None:
+    text = (
+        f'catalog:\n  lake:\n    "{key}": {value}\n'
+        if file.endswith("yaml")
+        else f'[catalog.lake]\n"{key}" = "{value}"\n'
+    )
+    place(project / file, text)
+    with pytest.raises(
+        InvalidPropertyError, match=r"is in the working directory, so it must not name code to run"
+    ) as said:
+        load_catalog("other", type="memory")
+    assert key in str(said.value)
+    (project / file).unlink()
+    place(home / ".icefloe.toml", f'[catalog.lake]\n"{key}" = "{value}"\n')
+    assert find_configuration().of("lake") == {key: value}
+
+
+def test_values_may_come_from_elsewhere(home: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = place(home / "secret", "hunter22\n")
+    monkeypatch.setenv("BUCKET", "b1")
+    lines = (
+        '[catalog.lake]\nwarehouse = "s3://${BUCKET}/${PREFIX:-x}"\ntoken = "${file:'
+        + str(secret)
+        + '}"\nplain = "$${BUCKET} $x"\n'
+    )
+    place(home / ".icefloe.toml", lines)
+    assert find_configuration().of("lake") == {"warehouse": "s3://b1/x", "token": "hunter22", "plain": "${BUCKET} $x"}
+    place(home / ".icefloe.toml", '[catalog.lake]\ntoken = "${NOT_SET}"\n')
+    with pytest.raises(
+        InvalidPropertyError, match=r"catalog.lake.token refers to the variable 'NOT_SET', which is not set"
+    ):
+        find_configuration()
+    place(home / ".icefloe.toml", '[catalog.lake]\ntoken = "${file:/no/such/file}"\n')
+    with pytest.raises(InvalidPropertyError, match="refers to a file that cannot be read"):
+        find_configuration()
+    place(project / "icefloe.toml", lines)
+    with pytest.raises(
+        InvalidPropertyError, match=r"must not read variables or files.*ICEFLOE_CATALOG__LAKE__WAREHOUSE"
+    ):
+        find_configuration()
+
+
+def test_paths_of_a_project_are_beside_its_file(home: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place(project / "icefloe.toml", '[catalog.lake]\nuri = "sqlite:///c.db"\nwarehouse = "house"\n')
+    monkeypatch.chdir(home)
+    found = find_configuration(project / "icefloe.toml").of("lake")
+    assert found == {"uri": f"sqlite:///{project}/c.db", "warehouse": f"{project}/house"}
+    place(project / "rest.toml", '[catalog.lake]\nuri = "https://example.org"\nwarehouse = "house"\n')
+    assert find_configuration(project / "rest.toml").of("lake")["warehouse"] == "house"
+
+
+def test_what_is_shown_is_known_to_hold_no_secret() -> None:
+    given = {
+        "type": "sql",
+        "uri": "postgresql://ann:hunter22@db/lake",
+        "warehouse": "s3://bucket/path",
+        "s3.secret-access-key": "hunter22",
+        "token": "hunter22",
+        "credential": "ann:hunter22",
+        "header.Authorization": "hunter22",
+        "a-new-one": "hunter22",
+        "table-default.format-version": "3",
+    }
+    shown = redacted(given)
+    assert "hunter22" not in str(shown)
+    assert shown["uri"] == "postgresql://***@db/lake"
+    assert shown["warehouse"] == "s3://bucket/path"
+    assert shown["table-default.format-version"] == "3"
+    assert shown["a-new-one"] == "***"

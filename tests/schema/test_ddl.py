@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from icefloe.errors import InvalidInputError, InvalidSchemaError, InvalidTypeError
-from icefloe.schema import Schema, assign_fresh_ids, parse_ddl, types
-from tests.schema.ddl_texts import schema_to_ddl
+from icefloe.schema import Schema, assign_fresh_ids, format_ddl, parse_ddl, types
 from tests.strategies import primitive_types, schemas, values_of
 
 
@@ -28,12 +27,12 @@ def test_a_whole_definition() -> None:
         types.NestedField(5, "price", types.DecimalType(9, 2), False, "x", None, Decimal("1.50")),
     )
     assert parse_ddl(text) == schema
-    assert schema_to_ddl(schema) == text
+    assert format_ddl(schema) == text
 
 
 @given(schemas())
 def test_round_trip(schema: Schema) -> None:
-    assert parse_ddl(schema_to_ddl(schema)).fields == assign_fresh_ids(schema).fields
+    assert parse_ddl(format_ddl(schema)).fields == assign_fresh_ids(schema).fields
 
 
 def is_finite(value: Any) -> bool:
@@ -45,7 +44,7 @@ def test_defaults_round_trip(data: st.DataObject) -> None:
     no_default = types.UnknownType | types.GeometryType | types.GeographyType
     kind = data.draw(primitive_types().filter(lambda kind: not isinstance(kind, no_default)))
     field = types.NestedField(1, "c", kind, write_default=data.draw(values_of(kind).filter(is_finite)))
-    assert repr(parse_ddl(schema_to_ddl(Schema(field))).fields[0]) == repr(field)  # by text, because -0.0 is 0.0
+    assert repr(parse_ddl(format_ddl(Schema(field))).fields[0]) == repr(field)  # by text, because -0.0 is 0.0
 
 
 @pytest.mark.parametrize(
@@ -111,12 +110,12 @@ def test_defaults(text: str, value: Any) -> None:
 def test_names() -> None:
     schema = parse_ddl("`a b` int, `tick``s` int, not int, größe int, 2nd int, `x.y` int")
     assert [field.name for field in schema] == ["a b", "tick`s", "not", "größe", "2nd", "x.y"]
-    assert parse_ddl(schema_to_ddl(schema)) == schema
+    assert parse_ddl(format_ddl(schema)) == schema
 
 
 def test_nothing() -> None:
     assert parse_ddl("  ") == Schema()
-    assert schema_to_ddl(Schema()) == ""
+    assert format_ddl(Schema()) == ""
 
 
 @pytest.mark.parametrize(
@@ -180,4 +179,4 @@ def test_any_text_gives_a_schema_or_our_error(text: str) -> None:
     except InvalidInputError as problem:
         assert str(problem)  # noqa: PT017 - any text may be right
     else:
-        assert parse_ddl(schema_to_ddl(schema)) == schema
+        assert parse_ddl(format_ddl(schema)) == schema

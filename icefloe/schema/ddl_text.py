@@ -1,16 +1,18 @@
-"""The text that defines a schema, which `parse_ddl` reads back."""
+"""Decides how a schema is written as the text that `parse_ddl` reads back; field ids and initial defaults have no place in it."""
 
 import re
 from typing import Any
 
-from icefloe.schema import Schema, to_text, types
+from icefloe.schema import types
+from icefloe.schema.schema import Schema
+from icefloe.schema.values import to_text
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def schema_to_ddl(schema: Schema) -> str:
+def format_ddl(schema: Schema, separator: str = ", ") -> str:
     """The text that defines these columns, without ids, identifier fields and initial defaults."""
-    return ", ".join(_field_to_ddl(field, " ") for field in schema.fields)
+    return separator.join(_field_to_ddl(field, " ") for field in schema.fields)
 
 
 def _field_to_ddl(field: types.NestedField, separator: str) -> str:

@@ -1,0 +1,260 @@
+"""Decides where catalogs are configured: one file of several places, then the environment, then arguments.
+
+The file is the first of: the one that is named (`--config`, `ICEFLOE_CONFIG`), `icefloe.toml` in the working directory,
+`icefloe/config.toml` in `$XDG_CONFIG_HOME` or `~/.config`, `~/.icefloe.toml`, and PyIceberg's `.pyiceberg.yaml` in
+`$PYICEBERG_HOME`, the home folder or the working directory. Files are never merged.
+
+It has one table for each catalog, `[catalog.lake]`; tables inside of it stand for dots in keys, so that
+`s3.endpoint = "..."` is the property `s3.endpoint`. A variable is `ICEFLOE_CATALOG__<NAME>__<KEY>`, in which two
+underscores in the key stand for a dot and one for a dash: `ICEFLOE_CATALOG__LAKE__S3__ACCESS_KEY_ID` is
+`s3.access-key-id` of the catalog `lake`; PyIceberg's `PYICEBERG_CATALOG__...` say the same, and are weaker. Names of
+catalogs are compared without case, a dash as an underscore. What comes later wins, property by property.
+
+A file in the working directory comes with the folder, from whoever wrote that: it can name no code to run, and read
+neither variables nor other files.
+"""
+
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from icefloe.errors import InvalidPropertyError, NotInstalledError
+
+HOME_FILE = "~/.icefloe.toml"
+PROJECT_FILE = "icefloe.toml"
+FILE_VARIABLE = "ICEFLOE_CONFIG"
+_PYICEBERG_FILE = ".pyiceberg.yaml"
+_PYICEBERG = "PYICEBERG_CATALOG__"
+_OWN = "ICEFLOE_CATALOG__"
+_DEFAULT_VARIABLES = ("ICEFLOE_DEFAULT_CATALOG", "PYICEBERG_DEFAULT_CATALOG")
+_DEFAULT_CATALOG = "default-catalog"
+_REFERENCE = re.compile(r"\$(\$(?=\{)|\{([^}]*)\})")
+_CODE = re.compile(r"(.*[.-])?(impl|class)|py-.*")
+_NAMES_A_CLASS = ("rest.auth.type", "rest.auth.sigv4.delegate-auth-type", "auth.type")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A property of a catalog, and where it comes from."""
+
+    value: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What one file says; `path` is None if there is no file."""
+
+    path: str | None = None
+    default_catalog: str | None = None
+    catalogs: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+
+    def settings(self, name: str, arguments: Mapping[str, object] | None = None) -> dict[str, Setting]:
+        """All properties of a catalog, with where each comes from."""
+        known = {key: Setting(value, str(self.path)) for key, value in self.of(name).items()}
+        known |= _from_environment(name)
+        for key, value in (arguments or {}).items():
+            if (text := property_text(key, value)) is not None:
+                known[key] = Setting(text, "an argument")
+        return known
+
+    def of(self, name: str) -> Mapping[str, str]:
+        """What the file says of a catalog."""
+        return next((table for known, table in self.catalogs.items() if same_name(known, name)), {})
+
+    def names(self) -> list[str]:
+        """The catalogs that file or environment know, in the order of their names."""
+        known = dict.fromkeys(self.catalogs)
+        for name in _names_in_environment():
+            if not any(same_name(name, other) for other in known):
+                known[name] = None
+        return sorted(known)
+
+
+def find_configuration(path: str | os.PathLike[str] | None = None) -> Configuration:
+    """The configuration that counts here: the file of that path, or the first of the usual places."""
+    named = path or os.environ.get(FILE_VARIABLE)
+    if named is not None:
+        if not os.path.isfile(os.path.expanduser(named)):
+            raise InvalidPropertyError(f"the configuration file {os.fspath(named)!r} is not there")
+        return _read(os.fspath(named), is_project=False, is_near=True)
+    for place, is_project in _places():
+        if os.path.isfile(os.path.expanduser(place)):
+            return _read(place, is_project, is_near=is_project)
+    return Configuration(default_catalog=_default_of_environment())
+
+
+def _places() -> Iterator[tuple[str, bool]]:
+    """Where a file may be, and whether it comes with the working directory."""
+    yield PROJECT_FILE, True
+    yield os.path.join(os.environ.get("XDG_CONFIG_HOME") or "~/.config", "icefloe", "config.toml"), False
+    yield HOME_FILE, False
+    if home := os.environ.get("PYICEBERG_HOME"):
+        yield os.path.join(home, _PYICEBERG_FILE), False
+    yield f"~/{_PYICEBERG_FILE}", False
+    yield _PYICEBERG_FILE, True
+
+
+def _read(place: str, is_project: bool, is_near: bool) -> Configuration:
+    content = _yaml(place) if place.endswith((".yaml", ".yml")) else read_toml(place)
+    tables = {
+        name: _checked(place, name, dict(flat(table, f"catalog.{name}")), is_project)
+        for name, table in catalog_tables(content, place).items()
+    }
+    if is_near:
+        folder = Path(os.path.expanduser(place)).absolute().parent
+        tables = {name: _beside(table, folder) for name, table in tables.items()}
+    default = content.get(_DEFAULT_CATALOG)
+    if default is not None and not isinstance(default, str):
+        raise InvalidPropertyError(f"{place}: {_DEFAULT_CATALOG} is {default!r}; it must be the name of a catalog")
+    return Configuration(place, _default_of_environment() or default, tables)
+
+
+def read_toml(place: str) -> Mapping[str, object]:
+    """The content of a TOML file."""
+    try:
+        with open(os.path.expanduser(place), "rb") as file:
+            return tomllib.load(file)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidPropertyError(f"{place} cannot be read: {error}") from error
+
+
+def _yaml(place: str) -> Mapping[str, object]:
+    try:
+        import yaml
+    except ModuleNotFoundError as error:
+        raise NotInstalledError(
+            f"{place} is in YAML: pip install pyyaml to have it read, or write the same as {PROJECT_FILE}"
+        ) from error
+    try:
+        with open(os.path.expanduser(place), encoding="utf-8") as file:
+            content = yaml.safe_load(file)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InvalidPropertyError(f"{place} cannot be read: {error}") from error
+    if not isinstance(content, dict):
+        raise InvalidPropertyError(f"{place} is not a mapping with `catalog` in it")
+    return content
+
+
+def catalog_tables(content: Mapping[str, object], place: str) -> Mapping[str, Mapping[str, object]]:
+    """The tables of catalogs in a file, by name."""
+    tables = content.get("catalog", {})
+    if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
+        raise InvalidPropertyError(f"{place}: catalogs are tables like [catalog.lake]")
+    return tables
+
+
+def flat(table: Mapping[str, object], path: str, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """The properties in a table, those of tables inside of it with dots in their keys."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from flat(value, path, f"{prefix}{key}.")
+        elif (text := property_text(f"{path}.{prefix}{key}", value)) is not None:
+            yield prefix + str(key), text
+
+
+def _checked(place: str, catalog: str, table: dict[str, str], is_project: bool) -> dict[str, str]:
+    """The table with what it refers to in place; of a file in the working directory, an error if it does."""
+    if not is_project:
+        return {key: _resolved(f"{place}: catalog.{catalog}.{key}", value) for key, value in table.items()}
+    for key, value in table.items():
+        if _CODE.fullmatch(key.lower()) or (key.lower() in _NAMES_A_CLASS and "." in value):
+            raise InvalidPropertyError(
+                f"{place} is in the working directory, so it must not name code to run, but {key!r} of catalog {catalog!r}"
+                f" does; set it in {HOME_FILE}, or name the file: --config {place}"
+            )
+        if _REFERENCE.search(value):
+            raise InvalidPropertyError(
+                f"{place} is in the working directory, so it must not read variables or files, but {key!r} of catalog"
+                f" {catalog!r} does; set {variable_of(catalog, key)}, or name the file: --config {place}"
+            )
+    return table
+
+
+def _resolved(where: str, value: str) -> str:
+    """The value with `${NAME}`, `${NAME:-default}` and `${file:PATH}` replaced by what they stand for."""
+
+    def replaced(match: re.Match[str]) -> str:
+        if match[2] is None:
+            return "$"
+        if match[2].startswith("file:"):
+            try:
+                return Path(match[2].removeprefix("file:")).expanduser().read_text(encoding="utf-8").strip()
+            except (OSError, UnicodeDecodeError) as error:
+                raise InvalidPropertyError(f"{where} refers to a file that cannot be read: {error}") from error
+        name, separator, default = match[2].partition(":-")
+        if name not in os.environ and not separator:
+            raise InvalidPropertyError(f"{where} refers to the variable {name!r}, which is not set")
+        return os.environ.get(name, default)
+
+    return _REFERENCE.sub(replaced, value)
+
+
+def _beside(table: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Relative paths of a file that is named, or of the project, are relative to the file."""
+    changed = dict(table)
+    warehouse, uri = table.get("warehouse", ""), table.get("uri", "")
+    is_path = warehouse.strip() and ":" not in warehouse and table.get("type", "").lower() != "rest"
+    if is_path and not uri.startswith(("http:", "https:")):
+        changed["warehouse"] = str(folder / Path(warehouse).expanduser())
+    if uri.startswith("sqlite:///") and not uri.startswith(("sqlite:////", "sqlite:///:")):
+        changed["uri"] = f"sqlite:///{folder / uri.removeprefix('sqlite:///')}"
+    return changed
+
+
+# -- the environment
+
+
+def variable_of(catalog: str, key: str) -> str:
+    """The variable that sets a property of a catalog."""
+    return f"{_OWN}{catalog}__{key}".replace("-", "_").replace(".", "__").upper()
+
+
+def _variables(prefix: str) -> Iterator[tuple[str, str, str, str]]:
+    for variable, value in os.environ.items():
+        if variable.upper().startswith(prefix):
+            catalog, separator, key = variable[len(prefix) :].partition("__")
+            if separator and key:
+                yield variable, catalog, key.lower().replace("__", ".").replace("_", "-"), value
+
+
+def _from_environment(name: str) -> dict[str, Setting]:
+    return {
+        key: Setting(value, variable)
+        for prefix in (_PYICEBERG, _OWN)
+        for variable, catalog, key, value in _variables(prefix)
+        if same_name(catalog, name)
+    }
+
+
+def _names_in_environment() -> list[str]:
+    return [catalog.lower() for prefix in (_OWN, _PYICEBERG) for _, catalog, _, _ in _variables(prefix)]
+
+
+def _default_of_environment() -> str | None:
+    return next((os.environ[name] for name in _DEFAULT_VARIABLES if os.environ.get(name)), None)
+
+
+def same_name(one: str, other: str) -> bool:
+    """Whether two names are of one catalog."""
+    return one.lower().replace("-", "_") == other.lower().replace("-", "_")
+
+
+def property_text(key: str, value: object) -> str | None:
+    """The value of a property as a text; None if it is not set."""
+    match value:
+        case None:
+            return None
+        case bool():
+            return str(value).lower()
+        case str() | int() | float():
+            return str(value)
+        case os.PathLike():
+            return str(os.fspath(value))
+        case _:
+            raise InvalidPropertyError(
+                f"property {key!r} has a value of type {type(value).__name__}; a text, number or truth value is expected"
+            )

@@ -1,0 +1,1 @@
+"""Commands that set up catalogs, configuration and the shell."""
