@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from icefloe.errors import InvalidValueError
 from icefloe.formats.projection import constant_array, null_array, without_nulls
 from icefloe.formats.variant.shredding import unshred
-from icefloe.schema import Schema, Value, schema_to_arrow, types
+from icefloe.schema import Schema, Value, check_wkb_headers, schema_to_arrow, types
 
 
 def shape_table(table: pa.Table, schema: Schema) -> pa.Table:
@@ -46,6 +46,8 @@ def _column(table: pa.Table, field: types.NestedField, arrow_type: pa.DataType) 
         _check_nulls(column, field, field.name, None)
         if isinstance(field.field_type, types.StringType):
             _check_utf_8(column, field.name)
+        elif isinstance(field.field_type, types.GeometryType | types.GeographyType):
+            check_wkb_headers(column, field.name)
         return column
     chunks = [_values(chunk, field.field_type, arrow_type, field.name) for chunk in column.chunks]
     shaped = pa.chunked_array(chunks, arrow_type)
@@ -82,6 +84,10 @@ def _values(array: pa.Array, field_type: types.IcebergType, arrow_type: pa.DataT
             texts = _cast_leaf(array, field_type, arrow_type, path)
             _check_utf_8(texts, path)
             return texts
+        case types.GeometryType() | types.GeographyType():
+            shapes = _cast_leaf(array, field_type, arrow_type, path)
+            check_wkb_headers(shapes, path)
+            return shapes
         case _:
             return _cast_leaf(array, field_type, arrow_type, path)
 

@@ -2,7 +2,7 @@
 
 Both give true or false for every row, never null, just as `evaluate` does, so they may be negated. Columns are resolved by
 name, nested ones along their structs. A mask accepts columns of any Arrow type that casts to that of the column; an
-expression needs the types of `schema.arrow`, and cannot contain buckets.
+expression needs the types of `schema.arrow`, and cannot contain buckets or spatial tests.
 """
 
 from collections.abc import Callable
@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 
 from icefloe.errors import InvalidExpressionError
 from icefloe.expressions import values as ex
-from icefloe.expressions.binding import bound_term
+from icefloe.expressions.binding import bound_term, geo_type
 from icefloe.expressions.terms import BoundReference, BoundTerm, Literal
 from icefloe.expressions.walks import fold
 from icefloe.partitioning import transform_array
-from icefloe.schema import Value, type_to_arrow, types
+from icefloe.schema import Value, intersects, type_to_arrow, types
 
 Rows: TypeAlias = pa.Table | pa.RecordBatch
 Column: TypeAlias = pa.Array | pa.ChunkedArray
@@ -98,6 +98,8 @@ def _test(predicate: ex.Predicate, operand: Operand) -> Operand:
         case ex.NotStartsWith():
             different = pc.invert(pc.starts_with(operand, predicate.literal.value))
             return pc.or_kleene(different, pc.is_null(operand))
+        case ex.SpatialPredicate():
+            return _spatial_test(predicate, operand)
         case ex.NotEqualTo():
             return pc.or_kleene(pc.not_equal(operand, to_scalar(predicate.literal)), pc.is_null(operand))
         case ex.LiteralPredicate():
@@ -105,6 +107,13 @@ def _test(predicate: ex.Predicate, operand: Operand) -> Operand:
             return pc.and_kleene(compared, pc.is_valid(operand))
         case _:
             raise AssertionError(f"no rule evaluates {predicate!r}")
+
+
+def _spatial_test(predicate: ex.SpatialPredicate, operand: Operand) -> pa.Array:
+    if isinstance(operand, pc.Expression):
+        raise InvalidExpressionError(f"{predicate} has no form as an Arrow expression; use a mask")
+    meets = intersects(operand, predicate.box, geo_type(predicate))
+    return pa.array(meets if isinstance(predicate, ex.Intersects) else ~meets)
 
 
 def _field(term: BoundTerm) -> pc.Expression:

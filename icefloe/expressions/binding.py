@@ -5,7 +5,7 @@ int column is `a is not null`, and that is true if `a` is required. A test of a 
 into a range of the column. What cannot be compared is refused, as the expressions spec demands.
 """
 
-from icefloe.errors import InvalidExpressionError
+from icefloe.errors import InvalidExpressionError, InvalidValueError
 from icefloe.expressions import terms as te, values as ex
 from icefloe.expressions.conversion import Exact, Position, compare, locate, not_null
 from icefloe.expressions.normal import rewrite_not, simplify
@@ -34,6 +34,13 @@ def bound_term(predicate: ex.Predicate) -> BoundTerm:
     if isinstance(predicate.term, BoundReference | BoundTransform):
         return predicate.term
     raise InvalidExpressionError(f"the predicate {predicate} is not bound to a schema; bind it first")
+
+
+def geo_type(predicate: ex.SpatialPredicate) -> types.GeometryType | types.GeographyType:
+    """The type of the shapes that a bound spatial test is about."""
+    field_type = bound_term(predicate).field_type
+    assert isinstance(field_type, types.GeometryType | types.GeographyType), f"{predicate} was bound to {field_type}"
+    return field_type
 
 
 def bind_reference(name_or_id: str | int, schema: Schema, case_sensitive: bool = True) -> BoundReference:
@@ -69,6 +76,8 @@ def _bind(predicate: ex.Predicate, schema: Schema, case_sensitive: bool) -> ex.E
                     f"{predicate}: {term} is of type {term.field_type}; only float and double have NaN"
                 )
             return ex.with_term(predicate, term)
+        case ex.SpatialPredicate():
+            return _bind_spatial(predicate, term)
         case ex.SetPredicate():
             _check_comparable(predicate, term)
             return _bind_set(predicate, term)
@@ -110,9 +119,24 @@ def _check_comparable(predicate: ex.Predicate, term: BoundTerm) -> None:
     if not isinstance(field_type, types.PrimitiveType) or isinstance(
         field_type, types.GeometryType | types.GeographyType | types.UnknownType
     ):
-        raise InvalidExpressionError(f"{predicate}: {term} is of type {field_type}; it can only be tested for null")
+        is_geo = isinstance(field_type, types.GeometryType | types.GeographyType)
+        tests = "for null and by st_intersects" if is_geo else "for null"
+        raise InvalidExpressionError(f"{predicate}: {term} is of type {field_type}; it can only be tested {tests}")
     if isinstance(predicate, ex.StartsWith | ex.NotStartsWith) and not isinstance(field_type, types.StringType):
         raise InvalidExpressionError(f"{predicate}: {term} is of type {field_type}; only strings have prefixes")
+
+
+def _bind_spatial(predicate: ex.SpatialPredicate, term: BoundTerm) -> ex.Expression:
+    field_type = term.field_type
+    if not isinstance(field_type, types.GeometryType | types.GeographyType):
+        raise InvalidExpressionError(
+            f"{predicate}: {term} is of type {field_type}; only geometry and geography have shapes"
+        )
+    try:
+        predicate.box.check(field_type)
+    except InvalidValueError as error:
+        raise InvalidExpressionError(f"{predicate}: {error}") from None
+    return ex.with_term(predicate, term)
 
 
 def _bind_set(predicate: ex.SetPredicate, term: BoundTerm) -> ex.Expression:

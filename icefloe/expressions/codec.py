@@ -105,7 +105,13 @@ def _balanced(name: str, parts: list[Document]) -> Document:
     return {TYPE: name, LEFT: _balanced(name, parts[:half]), RIGHT: _balanced(name, parts[half:])}
 
 
+def _check_form(predicate: ex.Predicate) -> None:
+    if isinstance(predicate, ex.SpatialPredicate):
+        raise InvalidExpressionError(f"{predicate} has no JSON form: the expressions spec has no spatial predicates")
+
+
 def _predicate_to_json(predicate: ex.Predicate) -> JSON:
+    _check_form(predicate)
     name, term = _NAMES[type(predicate)], _term_to_json(predicate.term)
     match predicate:
         case ex.LiteralPredicate():
@@ -117,6 +123,7 @@ def _predicate_to_json(predicate: ex.Predicate) -> JSON:
 
 
 def _predicate_to_term_json(predicate: ex.Predicate) -> JSON:
+    _check_form(predicate)
     name, term = _NAMES[type(predicate)], _old_term_to_json(predicate.term)
     match predicate:
         case ex.LiteralPredicate(literal=constant):

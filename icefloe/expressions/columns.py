@@ -6,6 +6,7 @@ from icefloe.errors import InvalidExpressionError
 from icefloe.expressions import values as ex
 from icefloe.expressions.terms import IdReference, Reference, Term, Transformed, as_term
 from icefloe.partitioning import transforms as tr
+from icefloe.schema import GeoBox
 
 
 class Column:
@@ -74,6 +75,15 @@ class Column:
     def not_starts_with(self, prefix: str) -> ex.Expression:
         """The text does not start with the prefix; null does not."""
         return ex.NotStartsWith(self.term, prefix)
+
+    def st_intersects(
+        self, xmin: float, ymin: float, xmax: float, ymax: float, *, crs: str | None = None
+    ) -> ex.Expression:
+        """The shape meets the box; in a geography, one whose `xmin` is above its `xmax` goes over the antimeridian.
+
+        The box is in the coordinates of the column; a `crs` that is not the column's is refused.
+        """
+        return ex.Intersects(self.term, GeoBox(xmin, ymin, xmax, ymax, crs=crs))
 
 
 def col(name: str) -> Column:

@@ -7,11 +7,13 @@ bound to; a partition tuple is such a sequence. Values are in the form of `schem
 import math
 from collections.abc import Mapping, Sequence
 
+import pyarrow as pa
+
 from icefloe.errors import InvalidExpressionError
 from icefloe.expressions import values as ex
-from icefloe.expressions.binding import bound_term
+from icefloe.expressions.binding import bound_term, geo_type
 from icefloe.expressions.terms import BoundReference, BoundTerm
-from icefloe.schema import Value
+from icefloe.schema import Value, intersects
 
 Row = Mapping[int, Value] | Sequence[Value]
 
@@ -61,7 +63,7 @@ def _test(predicate: ex.Predicate, value: Value) -> bool:
             return is_nan
         case ex.NotNaN():
             return not is_nan
-        case ex.NotEqualTo() | ex.NotIn() | ex.NotStartsWith():
+        case ex.NotEqualTo() | ex.NotIn() | ex.NotStartsWith() | ex.NotIntersects():
             return value is None or is_nan or not _holds(predicate, value)
         case _:
             return value is not None and not is_nan and _holds(predicate, value)
@@ -70,6 +72,8 @@ def _test(predicate: ex.Predicate, value: Value) -> bool:
 def _holds(predicate: ex.Predicate, value: Value) -> bool:
     """The comparison with an ordinary value; of a negated test, the one that it negates."""
     match predicate:
+        case ex.SpatialPredicate(box=box):
+            return bool(intersects(pa.array([value], pa.binary()), box, geo_type(predicate))[0])
         case ex.SetPredicate(literals=constants):
             return any(value == constant.value for constant in constants)
         case ex.LiteralPredicate(literal=constant):

@@ -210,6 +210,8 @@ def _comparable(bounds: Column | None, field_type: IcebergType) -> pa.Array | No
     array = _one_array(bounds)
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
+    if pa.types.is_struct(array.type):
+        return array  # The corners of boxes.
     target = storage_type(field_type)
     return array if array.type == target else array.cast(target)
 

@@ -14,8 +14,10 @@ import pyarrow.compute as pc
 
 from icefloe.expressions import values as ex
 from icefloe.expressions.arrow import to_scalar, to_value_set
+from icefloe.expressions.binding import geo_type
 from icefloe.expressions.facts import Bounds, Facts, Mask, known
 from icefloe.expressions.terms import Literal
+from icefloe.schema import boxes_may_intersect
 
 Compare: TypeAlias = Callable[[pa.Array, pa.Scalar], pa.Array]
 
@@ -34,6 +36,9 @@ def might_match(predicate: ex.Predicate, facts: Facts) -> Mask:
             return facts.may_be_nan & ~facts.is_all_null
         case ex.NotNaN():
             return ~facts.is_all_nan
+        case ex.NotIntersects():
+            # Shapes without positions are in no box, and meet none.
+            return np.ones(facts.size, dtype=np.bool_)
         case ex.NotEqualTo() | ex.NotIn() | ex.NotStartsWith():
             is_ordinary = ~facts.may_be_null & ~facts.may_be_nan
             return ~(is_ordinary & _all_hit(predicate, facts.bounds()))
@@ -52,7 +57,9 @@ def must_match(predicate: ex.Predicate, facts: Facts) -> Mask:
             return facts.is_all_nan
         case ex.NotNaN():
             return ~facts.may_be_nan | facts.is_all_null
-        case ex.NotEqualTo() | ex.NotIn() | ex.NotStartsWith():
+        case ex.Intersects():
+            return np.zeros(facts.size, dtype=np.bool_)
+        case ex.NotEqualTo() | ex.NotIn() | ex.NotStartsWith() | ex.NotIntersects():
             return facts.has_no_ordinary | ~_may_hit(predicate, facts.bounds())
         case _:
             is_ordinary = ~facts.may_be_null & ~facts.may_be_nan
@@ -77,6 +84,9 @@ def _may_hit(predicate: ex.Predicate, bounds: Bounds) -> Mask:
             # What starts with the prefix is not less than it, and what is greater but does not start so is greater than all.
             is_above = lower(pc.greater, constant) & ~_starts(bounds.lower, constant, bounds.size)
             return ~(is_above | upper(pc.less, constant))
+        case ex.SpatialPredicate(box=box):
+            may = boxes_may_intersect(bounds.lower, bounds.upper, box, geo_type(predicate))
+            return np.ones(bounds.size, dtype=np.bool_) if may is None else may
         case ex.In(literals=constants) | ex.NotIn(literals=constants):
             return _any_within(constants, bounds)
         case _:

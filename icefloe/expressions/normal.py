@@ -25,9 +25,10 @@ _FALSE_FOR_NULL = (
     ex.GreaterThanOrEqual,
     ex.In,
     ex.StartsWith,
+    ex.Intersects,
     ex.IsNaN,
 )
-_TRUE_FOR_NULL = (ex.NotEqualTo, ex.NotIn, ex.NotStartsWith, ex.NotNaN)
+_TRUE_FOR_NULL = (ex.NotEqualTo, ex.NotIn, ex.NotStartsWith, ex.NotIntersects, ex.NotNaN)
 
 
 def rewrite_not(expression: ex.Expression) -> ex.Expression:

@@ -5,6 +5,7 @@
     tested     = '(' condition ')' | true | false | operand [ test ]
     test       = ( = == != <> < <= > >= <=> ) operand | [not] in ( literal, ... ) | [not] between literal and literal
                | [not] like text | is [not] null | is [not] nan | is [not] distinct from literal
+               -- and starts_with(column, text), st_intersects(column, xmin, ymin, xmax, ymax [, crs])
     operand    = column | transform(column) | literal ;  one side is a literal, a bare column means `column = true`
     literal    = text | [-] number | true | false | X'00ff' | DATE 'text', TIMESTAMP 'text' and so on
 
@@ -24,6 +25,7 @@ from icefloe.expressions import values as ex
 from icefloe.expressions.operands import OperandReader
 from icefloe.expressions.terms import Literal, Term, Transformed, literal
 from icefloe.expressions.tokens import Token, TokenKind
+from icefloe.schema import GeoBox, types
 
 _COMPARISONS: dict[str, type[ex.LiteralPredicate]] = {
     "=": ex.EqualTo,
@@ -35,6 +37,7 @@ _COMPARISONS: dict[str, type[ex.LiteralPredicate]] = {
     ">": ex.GreaterThan,
     ">=": ex.GreaterThanOrEqual,
 }
+_NUMBERS = types.IntegerType | types.LongType | types.FloatType | types.DoubleType | types.DecimalType
 _WILDCARD = re.compile(r"\\(.)|([%_])|([^\\%_]+)", re.DOTALL)
 
 
@@ -79,7 +82,7 @@ def certain(predicate: ex.Expression) -> Truth:
 
 def _for_known(test: ex.Expression, predicate: ex.Predicate) -> ex.Expression:
     """The test, false for null."""
-    if isinstance(test, ex.NotEqualTo | ex.NotIn | ex.NotStartsWith | ex.Not):
+    if isinstance(test, ex.NotEqualTo | ex.NotIn | ex.NotStartsWith | ex.NotIntersects | ex.Not):
         return ex.conjunction(test, ex.NotNull(predicate.term))
     return test
 
@@ -154,6 +157,8 @@ class _Parser(OperandReader):
             return truth(ex.AlwaysTrue() if self.advance().is_word("true") else ex.AlwaysFalse())
         if self.token.is_word("starts_with", "startswith") and self.tokens[self.index + 1].is_symbol("("):
             return self.starts_with()
+        if self.token.is_word("st_intersects") and self.tokens[self.index + 1].is_symbol("("):
+            return self.st_intersects()
         start = self.token
         left = self.operand()
         if isinstance(left, Literal):
@@ -249,6 +254,16 @@ class _Parser(OperandReader):
             raise self.error("STARTS_WITH takes a column and a string", prefix)
         return truth(ex.StartsWith(term, prefix.content))
 
+    def st_intersects(self) -> Truth:
+        name = self.advance()
+        self.expect_symbol("(")
+        term = self.operand()
+        constants = []
+        while self.accept_symbol(","):
+            constants.append(self.literal_operand())
+        self.expect_symbol(")")
+        return truth(self.guarded(name, _spatial_test, term, constants))
+
     def prefix(self, token: Token) -> tuple[str, bool]:
         """The fixed text that a pattern begins with, and whether anything may follow."""
         prefix, position = "", 0
@@ -279,3 +294,14 @@ class _Parser(OperandReader):
                 return certain(ex.EqualTo(right, left))
             return truth(ex.FLIPPED[_COMPARISONS[token.content]](right, left))
         raise self.expected(f"a comparison of {start.source} with a column", token)
+
+
+def _spatial_test(term: Term | Literal, constants: list[Literal]) -> ex.Intersects:
+    sides = [float(constant.value) for constant in constants[:4] if isinstance(constant.field_type, _NUMBERS)]
+    names = [constant.value for constant in constants[4:] if isinstance(constant.field_type, types.StringType)]
+    if not isinstance(term, Term) or len(sides) < 4 or len(names) != len(constants) - 4 or len(names) > 1:
+        raise InvalidExpressionError(
+            "ST_INTERSECTS takes a column, four numbers and perhaps a CRS: st_intersects(g, xmin, ymin, xmax, ymax, 'OGC:CRS84')"
+        )
+    xmin, ymin, xmax, ymax = sides
+    return ex.Intersects(term, GeoBox(xmin, ymin, xmax, ymax, crs=names[0] if names else None))

@@ -14,7 +14,7 @@ import numpy as np
 
 from icefloe.errors import InvalidExpressionError, InvalidInputError
 from icefloe.partitioning import transforms as tr
-from icefloe.schema import Value, coerce, to_text, types
+from icefloe.schema import GeoBox, Value, coerce, to_text, types
 
 RESERVED_WORDS = frozenset(("and", "or", "not", "in", "is", "null", "nan", "like", "between", "true", "false"))
 """Words that are no column names unless they are quoted."""
@@ -190,6 +190,12 @@ def literal(value: object) -> Literal:
 def quote_text(text: str) -> str:
     """The text as a SQL string."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def box_text(box: GeoBox) -> str:
+    """The sides of a box, and its CRS if it has one, as SQL."""
+    sides = [str(literal(side)) for side in (box.xmin, box.ymin, box.xmax, box.ymax)]
+    return ", ".join(sides if box.crs is None else [*sides, quote_text(box.crs)])
 
 
 def quote_name(name: str) -> str:

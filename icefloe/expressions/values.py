@@ -1,8 +1,8 @@
 """Predicates as frozen values: which rows are wanted.
 
 Every predicate is true or false for every row, never null (expressions spec: Boolean logic). For a row whose value is
-null or NaN, `=`, `<`, `<=`, `>`, `>=`, `in` and `starts with` are false; `!=`, `not in` and `not starts with`, as exact
-negations, are true. `~p` is true exactly where `p` is false, nulls included. -0.0 equals 0.0.
+null or NaN, `=`, `<`, `<=`, `>`, `>=`, `in`, `starts with` and `st_intersects` are false; `!=`, `not in`, `not starts with`
+and `not st_intersects`, as exact negations, are true. `~p` is true exactly where `p` is false, nulls included. -0.0 equals 0.0.
 
 SQL reads `a != 5` as unknown where `a` is null; texts are SQL, so `parser` gives `NotEqualTo(a, 5) & NotNull(a)` for
 it. `str(predicate)` is such a text, and means the predicate exactly.
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from icefloe.errors import InvalidExpressionError
-from icefloe.expressions.terms import Literal, Term, as_term, literal as as_literal, quote_text
-from icefloe.schema import Value, types
+from icefloe.expressions.terms import Literal, Term, as_term, box_text, literal as as_literal, quote_text
+from icefloe.schema import GeoBox, Value, types
 
 MAX_DEPTH = 100
 """How deep and, or and not may be nested in each other. A chain of one of them is one level, however long."""
@@ -286,6 +286,33 @@ class NotIn(SetPredicate):
         return f"({self.term} in {_list_text(self)}) is not true"
 
 
+@dataclass(frozen=True, slots=True, init=False)
+class SpatialPredicate(Predicate):
+    """A test of a geometry or geography against a box, as `schema.geo_intersection` defines it."""
+
+    box: GeoBox
+
+    def __init__(self, term: str | Term, box: GeoBox) -> None:
+        object.__setattr__(self, "term", as_term(term))
+        object.__setattr__(self, "box", box)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Intersects(SpatialPredicate):
+    """The shape meets the box."""
+
+    def __str__(self) -> str:
+        return f"st_intersects({self.term}, {box_text(self.box)})"
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class NotIntersects(SpatialPredicate):
+    """The shape does not meet the box; null does not."""
+
+    def __str__(self) -> str:
+        return f"({~self}) is not true"
+
+
 OPPOSITES: dict[type[Predicate], type[Predicate]] = {
     one: other
     for pair in (
@@ -294,6 +321,7 @@ OPPOSITES: dict[type[Predicate], type[Predicate]] = {
         (IsNull, NotNull),
         (IsNaN, NotNaN),
         (StartsWith, NotStartsWith),
+        (Intersects, NotIntersects),
     )
     for one, other in (pair, pair[::-1])
 }
@@ -377,6 +405,8 @@ def with_term(predicate: Predicate, term: Term, other: type[Predicate] | None = 
     match predicate:
         case SetPredicate():
             return _set_predicate(predicate_class, term, predicate.literals)
+        case SpatialPredicate():
+            return predicate_class(term, predicate.box)  # type: ignore[no-any-return]  # as below
         case LiteralPredicate():
             return predicate_class(term, predicate.literal)  # type: ignore[no-any-return]  # the table above pairs like with like
         case _:
@@ -465,6 +495,8 @@ def _sql_negation(child: Expression, following: Expression) -> str | None:
             return f"{child.term} != {child.literal}"
         case NotIn():
             return f"{child.term} not in {_list_text(child)}"
+        case NotIntersects():
+            return f"not {~child}"
         case NotStartsWith():
             return f"{child.term} not like {_pattern(child.literal)}"
         case _:

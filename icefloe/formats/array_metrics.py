@@ -1,7 +1,6 @@
 """The statistics of columns, gathered from Arrow batches as they are written."""
 
 import math
-from collections.abc import Callable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -55,9 +54,12 @@ class _Column:
         self.is_float = isinstance(kind, types.FloatType | types.DoubleType)
         self._kind = kind
         self._mode = mode
-        self._range: _Range | _Box | None = None
+        self._range: _Range | sc.BoxCollector | None = None
         if mode.bounds and not isinstance(kind, types.VariantType):
-            self._range = _Box(kind) if isinstance(kind, types.GeometryType | types.GeographyType) else _Range(kind)
+            if isinstance(kind, types.GeometryType | types.GeographyType):
+                self._range = sc.BoxCollector(kind)
+            else:
+                self._range = _Range(kind)
 
     def add(self, values: pa.Array | pa.ChunkedArray) -> None:
         self.values += len(values)
@@ -68,9 +70,14 @@ class _Column:
             self._range.add(values)
 
     def bounds(self) -> tuple[bytes | None, bytes | None]:
-        if self._range is None:
-            return None, None
-        return encode_bounds(self._range.low, self._range.high, self._kind, self._mode)
+        match self._range:
+            case None:
+                return None, None
+            case sc.BoxCollector():
+                low, high = self._range.corners() or (None, None)
+            case _Range(low=low, high=high):
+                pass
+        return encode_bounds(low, high, self._kind, self._mode)
 
 
 class _Range:
@@ -92,35 +99,6 @@ class _Range:
         if low is not None:
             self.low = low if self.low is None else min(self.low, low)
             self.high = high if self.high is None else max(self.high, high)
-
-
-class _Box:
-    """The corners of a box around all shapes so far."""
-
-    def __init__(self, kind: types.GeometryType | types.GeographyType) -> None:
-        self.low: sc.GeoPoint | None = None
-        self.high: sc.GeoPoint | None = None
-        self._kind = kind
-        self._given_up = False
-
-    def add(self, values: pa.Array | pa.ChunkedArray) -> None:
-        box = None if self._given_up else sc.bounding_box(values.to_pylist(), self._kind)
-        if box is not None:
-            self.low = _corner(min, self.low, box[0])
-            self.high = _corner(max, self.high, box[1])
-        elif isinstance(self._kind, types.GeographyType) and len(values) > values.null_count:
-            # Shapes whose box is not known: no box at all is the only safe one.
-            self._given_up, self.low, self.high = True, None, None
-
-
-def _corner(choose: Callable[[float, float], float], old: sc.GeoPoint | None, new: sc.GeoPoint) -> sc.GeoPoint:
-    if old is None:
-        return new
-
-    def both(a: float | None, b: float | None) -> float | None:
-        return a if b is None else b if a is None else choose(a, b)
-
-    return sc.GeoPoint(choose(old.x, new.x), choose(old.y, new.y), both(old.z, new.z), both(old.m, new.m))
 
 
 def internal_value(scalar: pa.Scalar, kind: types.IcebergType) -> sc.Value:

@@ -110,9 +110,10 @@ def _points(values: pa.Array) -> pa.Array:
     header = pc.if_else(has_z, pc.if_else(has_m, _wkb_header(_POINT + _Z + _M), _wkb_header(_POINT + _Z)), header)
     x_and_y, z, m = (pc.binary_slice(values, *ends) for ends in ((0, 16), (16, 24), (24, 32)))
     nothing = pa.scalar(b"", pa.binary())
-    return pc.binary_join_element_wise(
+    points = pc.binary_join_element_wise(
         header, x_and_y, pc.if_else(has_z, z, nothing), pc.if_else(has_m, m, nothing), b""
     )
+    return pc.if_else(pc.is_valid(corners), points, None)
 
 
 def _wkb_header(number: int) -> pa.Scalar:

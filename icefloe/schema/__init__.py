@@ -28,6 +28,8 @@ from icefloe.schema.coercion import bytes_from_hex, coerce
 from icefloe.schema.ddl import parse_ddl
 from icefloe.schema.ddl_text import format_ddl
 from icefloe.schema.evolution import SchemaUpdate
+from icefloe.schema.geo_boxes import BoxCollector, GeoPoint, bounding_box
+from icefloe.schema.geo_intersection import GeoBox, boxes_may_intersect, intersects
 from icefloe.schema.ids import assign_fresh_ids, assign_fresh_type_ids
 from icefloe.schema.name_mapping import (
     NameMapping,
@@ -44,4 +46,4 @@ from icefloe.schema.schema import MAX_COLUMN_ID, Schema
 from icefloe.schema.types import JSON, IcebergType, NestedField, StructType, Value
 from icefloe.schema.value_codec import value_from_json, value_to_json
 from icefloe.schema.values import parse_text, to_text
-from icefloe.schema.wkb import GeoPoint, bounding_box
+from icefloe.schema.wkb_arrays import check_wkb_headers

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from icefloe.errors import InvalidValueError
 from icefloe.schema import types
 from icefloe.schema.binary import Array, decode, decode_array, encode
-from icefloe.schema.wkb import GeoPoint
+from icefloe.schema.geo_boxes import GeoPoint
 
 DEFAULT_BOUND_WIDTH = 16
 """How many code points or bytes a bound keeps unless the table says otherwise; the Java library's `truncate(16)`."""
@@ -50,7 +50,10 @@ def decode_bound(data: bytes, field_type: types.IcebergType) -> types.Value:
 
 
 def decode_bounds(data: Array, field_type: types.IcebergType) -> pa.Array:
-    """All bounds of an Arrow array of bytes: of the natural Arrow type, binary for `fixed`, struct of x, y, z, m for geo types."""
+    """All bounds of an Arrow array of bytes: of the natural Arrow type, binary for `fixed`, struct of x, y, z, m for geo types.
+
+    Corners of other lengths than theirs, as early writers made them, are null: they say nothing.
+    """
     if isinstance(field_type, types.GeometryType | types.GeographyType):
         return _decode_geo_bounds(data)
     return decode_array(data, _stored_type(field_type))
@@ -89,9 +92,7 @@ def _stored_type(field_type: types.IcebergType) -> types.IcebergType:
 def _decode_geo_bounds(data: Array) -> pa.Array:
     data = decode_array(data, types.BinaryType())
     lengths = pc.binary_length(data)
-    wrong = pc.invert(pc.is_in(lengths, pa.array([16, 24, 32], lengths.type), skip_nulls=False))
-    for at in pc.indices_nonzero(pc.and_(wrong, pc.is_valid(data)))[:1].to_pylist():
-        decode_geo_bound(data[at].as_py())
+    data = pc.if_else(pc.is_in(lengths, pa.array([16, 24, 32], lengths.type), skip_nulls=False), data, None)
     columns = []
     for name, start in (("x", 0), ("y", 8), ("z", 16), ("m", 24)):
         part = pc.binary_slice(data, start, start + 8)

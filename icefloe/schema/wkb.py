@@ -1,4 +1,4 @@
-"""The bytes of geometries and geographies: ISO WKB to and from WKT, and bounding boxes (spec: Appendix G).
+"""The bytes of geometries and geographies: ISO WKB to and from WKT (spec: Appendix G).
 
 Reads both byte orders, XY, XYZ, XYM and XYZM, and writes little-endian. A point whose coordinates are all NaN is the empty point,
 which WKB cannot write otherwise.
@@ -7,7 +7,7 @@ which WKB cannot write otherwise.
 import math
 import re
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NoReturn, TypeAlias, TypeVar
 
@@ -15,13 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from icefloe.errors import InvalidValueError
-from icefloe.schema.types import GeographyType, GeometryType
 
 T = TypeVar("T")
 Positions: TypeAlias = npt.NDArray[np.float64]
 """One row of coordinates for each position."""
 
-_POINT, _LINE, _POLYGON, _MULTI_POINT, _COLLECTION = 1, 2, 3, 4, 7
+POINT, _LINE, _POLYGON, _MULTI_POINT, _COLLECTION = 1, 2, 3, 4, 7
 _NAMES = {
     1: "POINT",
     2: "LINESTRING",
@@ -40,44 +39,57 @@ _MEMBERS = {4: 1, 5: 2, 6: 3, 15: 3, 16: 17}
 """The one shape that the members of each multi-shape have; a collection's may be any."""
 
 _DIMENSIONS = {"": 0, "Z": 1, "M": 2, "ZM": 3}
-_COLUMNS = ((0, 1), (0, 1, 2), (0, 1, 3), (0, 1, 2, 3))
+AXES_OF = ((0, 1), (0, 1, 2), (0, 1, 3), (0, 1, 2, 3))
 """Which of x, y, z, m the numbers of a position are, by dimension code."""
 
+EWKB_HINT = (
+    "; that is EWKB, whose high bits and SRID tables must not have: write ISO WKB, in PostGIS by ST_AsBinary(g), in shapely by"
+    ' to_wkb(g, flavor="iso", include_srid=False), and name the CRS in the type of the column'
+)
+"""What a writer of EWKB has to do."""
+
 _MAX_DEPTH = 64
-_PLAIN_POINT_HEADER = b"\x01\x01\x00\x00\x00"
 _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _WORD = re.compile(rf"\s*([(),]|(?:[+-]?[A-Za-z]+|{_NUMBER})(?=[\s(),]|$))")
 _SPECIAL = {"NAN": math.nan, "INF": math.inf, "INFINITY": math.inf}
 
 
 @dataclass(frozen=True, slots=True)
-class GeoPoint:
-    """A corner of a bounding box; z and m are None where the values have none."""
-
-    x: float
-    y: float
-    z: float | None = None
-    m: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    """One parsed geometry: the one line of a point or line, the rings of a polygon, or members, by its code."""
+class Shape:
+    """One geometry: the one line of a point or line, the rings of a polygon, or members, by its code."""
 
     code: int
     dimensions: int
     lines: tuple[Positions, ...] = ()
-    members: "tuple[_Shape, ...]" = ()
+    members: "tuple[Shape, ...]" = ()
+
+    @property
+    def is_point(self) -> bool:
+        """Whether it is a single position, or the empty point."""
+        return self.code == POINT
+
+    @property
+    def is_ring_shape(self) -> bool:
+        """Whether its lines are rings around an area: a polygon or a triangle."""
+        return self.code in _RING_SHAPES
+
+    def leaves(self) -> "Iterator[Shape]":
+        """The points, lines and polygons that it consists of."""
+        if self.code in _MEMBERS or self.code == _COLLECTION:
+            for member in self.members:
+                yield from member.leaves()
+        else:
+            yield self
 
 
 def check_wkb(data: bytes) -> None:
     """Fail unless the bytes are one whole ISO WKB value."""
-    _parse(data)
+    parse_wkb(data)
 
 
 def wkb_to_wkt(data: bytes) -> str:
     """The text form of a WKB value: `POINT (30 10)`."""
-    return _tagged_text(_parse(data))
+    return _tagged_text(parse_wkb(data))
 
 
 def wkt_to_wkb(text: str) -> bytes:
@@ -89,58 +101,8 @@ def wkt_to_wkb(text: str) -> bytes:
     return b"".join(_encode(shape))
 
 
-def bounding_box(
-    values: Iterable[bytes | None], field_type: GeometryType | GeographyType
-) -> tuple[GeoPoint, GeoPoint] | None:
-    """The lower and upper corner around all values, or None where the spec has no box (spec: Bounds for Geometry and Geography).
-
-    NaN coordinates are skipped, per dimension. Edges of a geography bulge beyond their ends, so only points
-    within the canonical ranges get a box there: a box that is too small would lose rows.
-    """
-    low, high = [math.inf] * 4, [-math.inf] * 4
-    for value in values:
-        if value is None:
-            continue
-        if len(value) == 21 and value[:5] == _PLAIN_POINT_HEADER:
-            position = struct.unpack_from("<dd", value, 5)
-            _widen(low, high, (0, 1), position, position)
-            continue
-        for shape in _leaves(_parse(value)):
-            if isinstance(field_type, GeographyType) and shape.code != _POINT:
-                return None
-            for positions in shape.lines:
-                if len(positions):
-                    # fmin and fmax prefer a number over NaN.
-                    lows, highs = np.fmin.reduce(positions, axis=0), np.fmax.reduce(positions, axis=0)
-                    _widen(low, high, _COLUMNS[shape.dimensions], lows.tolist(), highs.tolist())
-    if low[0] > high[0] or low[1] > high[1]:
-        return None
-    if isinstance(field_type, GeographyType) and (low[0] < -180 or high[0] > 180 or low[1] < -90 or high[1] > 90):
-        return None
-    ends = [(bottom, top) if bottom <= top else (None, None) for bottom, top in zip(low, high, strict=True)]
-    return GeoPoint(low[0], low[1], ends[2][0], ends[3][0]), GeoPoint(high[0], high[1], ends[2][1], ends[3][1])
-
-
-def _widen(
-    low: list[float], high: list[float], columns: tuple[int, ...], lows: Sequence[float], highs: Sequence[float]
-) -> None:
-    for column, bottom, top in zip(columns, lows, highs, strict=True):
-        # NaN is neither below nor above, so it changes nothing.
-        if bottom < low[column]:
-            low[column] = bottom
-        if top > high[column]:
-            high[column] = top
-
-
-def _leaves(shape: _Shape) -> Iterator[_Shape]:
-    if shape.code in _MEMBERS or shape.code == _COLLECTION:
-        for member in shape.members:
-            yield from _leaves(member)
-    else:
-        yield shape
-
-
-def _parse(data: bytes) -> _Shape:
+def parse_wkb(data: bytes) -> Shape:
+    """The shape of one whole ISO WKB value."""
     if not isinstance(data, bytes):
         raise InvalidValueError(f"{data!r} is not WKB; give bytes")
     shape, end = _read(data, 0, 0)
@@ -149,7 +111,7 @@ def _parse(data: bytes) -> _Shape:
     return shape
 
 
-def _read(data: bytes, at: int, depth: int) -> tuple[_Shape, int]:
+def _read(data: bytes, at: int, depth: int) -> tuple[Shape, int]:
     if depth > _MAX_DEPTH:
         raise InvalidValueError(f"WKB nests geometries more than {_MAX_DEPTH} deep")
     if at >= len(data) or data[at] > 1:
@@ -158,17 +120,17 @@ def _read(data: bytes, at: int, depth: int) -> tuple[_Shape, int]:
     type_code = _uint(data, at + 1, order)
     dimensions, code = divmod(type_code, 1000)
     if code not in _NAMES or dimensions > 3:
-        hint = "; the high bits of EWKB are not ISO WKB" if type_code >> 29 else ""
+        hint = EWKB_HINT if type_code >> 29 else ""
         raise InvalidValueError(f"WKB has the unknown geometry type {type_code} at byte {at + 1}{hint}")
     at += 5
-    if code == _POINT:
+    if code == POINT:
         positions, at = _read_positions(data, at, order, 1, dimensions)
-        return _Shape(code, dimensions, (positions[:0] if np.isnan(positions).all() else positions,)), at
+        return Shape(code, dimensions, (positions[:0] if np.isnan(positions).all() else positions,)), at
     count = _uint(data, at, order)
     at += 4
     if code == _LINE:
         positions, at = _read_positions(data, at, order, count, dimensions)
-        return _Shape(code, dimensions, (positions,)), at
+        return Shape(code, dimensions, (positions,)), at
     # Every ring and member takes four bytes at least, which bounds the loops on hostile counts.
     _check_room(data, at, 4 * count)
     if code in _RING_SHAPES:
@@ -176,14 +138,14 @@ def _read(data: bytes, at: int, depth: int) -> tuple[_Shape, int]:
         for _ in range(count):
             ring, at = _read_positions(data, at + 4, order, _uint(data, at, order), dimensions)
             rings.append(ring)
-        return _Shape(code, dimensions, tuple(rings)), at
+        return Shape(code, dimensions, tuple(rings)), at
     members = []
     for _ in range(count):
         member, at = _read(data, at, depth + 1)
         if code != _COLLECTION and (member.code, member.dimensions) != (_MEMBERS[code], dimensions):
             raise InvalidValueError(f"WKB has a {_tag(member)} inside a {_NAMES[code]}, before byte {at}")
         members.append(member)
-    return _Shape(code, dimensions, members=tuple(members)), at
+    return Shape(code, dimensions, members=tuple(members)), at
 
 
 def _uint(data: bytes, at: int, order: str) -> int:
@@ -192,7 +154,7 @@ def _uint(data: bytes, at: int, order: str) -> int:
 
 
 def _read_positions(data: bytes, at: int, order: str, count: int, dimensions: int) -> tuple[Positions, int]:
-    width = len(_COLUMNS[dimensions])
+    width = len(AXES_OF[dimensions])
     _check_room(data, at, 8 * width * count)
     numbers = np.frombuffer(data, f"{order}f8", width * count, at)
     return numbers.astype(np.float64, copy=False).reshape(count, width), at + 8 * width * count
@@ -203,10 +165,10 @@ def _check_room(data: bytes, at: int, size: int) -> None:
         raise InvalidValueError(f"WKB of {len(data)} bytes ends early: {size} bytes are needed at byte {at}")
 
 
-def _encode(shape: _Shape) -> Iterator[bytes]:
+def _encode(shape: Shape) -> Iterator[bytes]:
     yield struct.pack("<BI", 1, shape.dimensions * 1000 + shape.code)
-    if shape.code == _POINT:
-        empty = np.full((1, len(_COLUMNS[shape.dimensions])), np.nan)
+    if shape.code == POINT:
+        empty = np.full((1, len(AXES_OF[shape.dimensions])), np.nan)
         yield (shape.lines[0] if len(shape.lines[0]) else empty).astype("<f8").tobytes()
     elif shape.code == _LINE:
         yield _encode_positions(shape.lines[0])
@@ -223,17 +185,17 @@ def _encode_positions(positions: Positions) -> bytes:
     return struct.pack("<I", len(positions)) + bytes(positions.astype("<f8").tobytes())
 
 
-def _tag(shape: _Shape) -> str:
+def _tag(shape: Shape) -> str:
     suffix = next(text for text, code in _DIMENSIONS.items() if code == shape.dimensions)
     return f"{_NAMES[shape.code]} {suffix}".rstrip()
 
 
-def _tagged_text(shape: _Shape) -> str:
+def _tagged_text(shape: Shape) -> str:
     return f"{_tag(shape)} {_body_text(shape)}"
 
 
-def _body_text(shape: _Shape) -> str:
-    if shape.code in (_POINT, _LINE):
+def _body_text(shape: Shape) -> str:
+    if shape.code in (POINT, _LINE):
         return _positions_text(shape.lines[0])
     if shape.code in _RING_SHAPES:
         parts = [_positions_text(ring) for ring in shape.lines]
@@ -290,7 +252,7 @@ class _TextReader:
         self.at += 1
         return word
 
-    def tagged(self, depth: int) -> _Shape:
+    def tagged(self, depth: int) -> Shape:
         if depth > _MAX_DEPTH:
             self.fail(f"geometries nest more than {_MAX_DEPTH} deep")
         name, suffix = self.take(), ""
@@ -302,21 +264,21 @@ class _TextReader:
             self.fail(f"{self.words[self.at - 1]!r} is not one of {', '.join(_CODES)}")
         return self.body(_CODES[name], _DIMENSIONS[suffix], depth)
 
-    def body(self, code: int, dimensions: int, depth: int) -> _Shape:
-        if code in (_POINT, _LINE):
+    def body(self, code: int, dimensions: int, depth: int) -> Shape:
+        if code in (POINT, _LINE):
             positions = self.positions(dimensions)
-            if code == _POINT and len(positions) > 1:
+            if code == POINT and len(positions) > 1:
                 self.fail(f"a point has {len(positions)} positions")
-            return _Shape(code, dimensions, (positions,))
+            return Shape(code, dimensions, (positions,))
         if code in _RING_SHAPES:
-            return _Shape(code, dimensions, self.several(lambda: self.positions(dimensions)))
-        return _Shape(code, dimensions, (), self.several(lambda: self.member(code, dimensions, depth + 1)))
+            return Shape(code, dimensions, self.several(lambda: self.positions(dimensions)))
+        return Shape(code, dimensions, (), self.several(lambda: self.member(code, dimensions, depth + 1)))
 
-    def member(self, code: int, dimensions: int, depth: int) -> _Shape:
+    def member(self, code: int, dimensions: int, depth: int) -> Shape:
         if code == _COLLECTION:
             return self.tagged(depth)
         if code == _MULTI_POINT and self.peek() not in ("(", "EMPTY"):
-            return _Shape(_POINT, dimensions, (np.array([self.position(dimensions)]),))
+            return Shape(POINT, dimensions, (np.array([self.position(dimensions)]),))
         return self.body(_MEMBERS[code], dimensions, depth)
 
     def several(self, read: Callable[[], T]) -> tuple[T, ...]:
@@ -332,10 +294,10 @@ class _TextReader:
 
     def positions(self, dimensions: int) -> Positions:
         rows = self.several(lambda: self.position(dimensions))
-        return np.array(rows, dtype=np.float64).reshape(-1, len(_COLUMNS[dimensions]))
+        return np.array(rows, dtype=np.float64).reshape(-1, len(AXES_OF[dimensions]))
 
     def position(self, dimensions: int) -> list[float]:
-        return [self.number() for _ in _COLUMNS[dimensions]]
+        return [self.number() for _ in AXES_OF[dimensions]]
 
     def number(self) -> float:
         word = self.take()

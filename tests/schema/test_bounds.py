@@ -142,9 +142,12 @@ def test_nan_at_the_end_means_that_there_is_nothing() -> None:
 def test_bytes_that_are_no_corner_are_refused(data: Any) -> None:
     with pytest.raises(InvalidValueError, match="16, 24 or 32 bytes"):
         decode_bound(data, types.GeometryType())
-    if data is not None:
-        with pytest.raises(InvalidValueError, match="16, 24 or 32 bytes"):
-            decode_bounds(pa.array([None, X + Y, data]), types.GeometryType())
+
+
+@pytest.mark.parametrize("data", [b"", X, X + Y + b"a", X * 5])
+def test_columns_of_corners_say_nothing_where_there_is_none(data: bytes) -> None:
+    corner = {"x": 10.0, "y": 13.0, "z": None, "m": None}
+    assert decode_bounds(pa.array([None, X + Y, data]), types.GeometryType()).to_pylist() == [None, corner, None]
 
 
 @pytest.mark.parametrize("point", [GeoPoint(math.nan, 1), GeoPoint(1, math.nan, 2), "POINT", GeoPoint(None, 2)])  # type: ignore[arg-type]  # that is the point

@@ -42,7 +42,8 @@ def parquet_metrics(
 ) -> Metrics:
     """Metrics of the columns of `schema`, by the field ids in the file, or in `file_schema` when the file has none.
 
-    `seen` are counts from the writer, who saw the values: a footer does not tell how many are NaN, nor how many shapes are null.
+    `seen` is from the writer, who saw the values: a footer does not tell how many are NaN, nor how many shapes are null, and
+    pyarrow writes no boxes of geographies.
     """
     file_schema = file_schema or sc.file_schema_from_arrow(footer.schema.to_arrow_schema())
     return _metrics(footer, _groups(footer), schema, modes, seen or Metrics(footer.num_rows), file_schema)
@@ -147,8 +148,8 @@ class _Columns:
         self.values = dict(seen.value_counts)
         self.nulls = dict(seen.null_value_counts)
         self.nans = dict(seen.nan_value_counts)
-        self.lower: dict[int, bytes] = {}
-        self.upper: dict[int, bytes] = {}
+        self.lower = dict(seen.lower_bounds)
+        self.upper = dict(seen.upper_bounds)
 
     def add(self, leaf: _Leaf, kind: types.IcebergType, mode: MetricsMode, chunks: Chunks) -> None:
         field_id = leaf.field.field_id
@@ -160,6 +161,7 @@ class _Columns:
             self.nulls[field_id] = sum(chunk.statistics.null_count for chunk in chunks)
         if (
             mode.bounds
+            and field_id not in self.lower
             and isinstance(kind, types.PrimitiveType)
             and isinstance(leaf.field.field_type, types.PrimitiveType)
         ):
@@ -232,13 +234,14 @@ def _value(raw: Any, leaf: _Leaf) -> Any:
 def _box(
     chunks: Chunks, kind: types.GeometryType | types.GeographyType
 ) -> tuple[sc.GeoPoint | None, sc.GeoPoint | None]:
-    """The corners over all row groups, or nothing where one has no box or one that crosses the antimeridian.
+    """The corners over all row groups, or nothing where one has no box, or one of several that crosses the antimeridian.
 
-    Edges of a geography bulge beyond their ends, so only points have a box there.
+    Edges of a geography bulge beyond their ends, and nobody says whether a writer thought of that, so only points have a box.
     """
     boxes = [chunk.geo_statistics for chunk in chunks]
+    may_wrap = isinstance(kind, types.GeographyType) and len(boxes) == 1
     for box in boxes:
-        if box is None or not _has(box, "x") or not _has(box, "y") or box.xmin > box.xmax:
+        if box is None or not _has(box, "x") or not _has(box, "y") or (box.xmin > box.xmax and not may_wrap):
             return None, None
         codes = {code % 1000 for code in box.geospatial_types or [0]}
         if isinstance(kind, types.GeographyType) and not codes <= _POINT_CODES:

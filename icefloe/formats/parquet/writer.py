@@ -60,9 +60,9 @@ class ParquetFileWriter(FileWriter):
         self._seen = MetricsCollector(
             self.schema,
             {
-                field.field_id: COUNTS
+                field.field_id: mode if isinstance(field.field_type, types.GeographyType) else COUNTS
                 for field, _ in leaves(self.schema)
-                if isinstance(field.field_type, blind) and self._modes[field.field_id].counts
+                if isinstance(field.field_type, blind) and (mode := self._modes[field.field_id]).counts
             },
         )
         self._waiting: list[pa.Table] = []
