@@ -198,6 +198,14 @@ def box_text(box: GeoBox) -> str:
     return ", ".join(sides if box.crs is None else [*sides, quote_text(box.crs)])
 
 
+def like_pattern(prefix: Literal) -> str:
+    """The pattern of LIKE for texts that start with the constant, as SQL."""
+    escaped = str(prefix.value)
+    for special in "\\%_":
+        escaped = escaped.replace(special, f"\\{special}")
+    return quote_text(f"{escaped}%")
+
+
 def quote_name(name: str) -> str:
     """The name as SQL, in double quotes unless it is plain."""
     if _PLAIN_NAME.fullmatch(name) and RESERVED_WORDS.isdisjoint(name.lower().split(".")):

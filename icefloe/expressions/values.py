@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from icefloe.errors import InvalidExpressionError
-from icefloe.expressions.terms import Literal, Term, as_term, box_text, literal as as_literal, quote_text
+from icefloe.expressions.terms import Literal, Term, as_term, box_text, like_pattern, literal as as_literal
 from icefloe.schema import GeoBox, Value, types
 
 MAX_DEPTH = 100
@@ -240,7 +240,7 @@ class StartsWith(PrefixPredicate):
     """The text starts with the constant."""
 
     def __str__(self) -> str:
-        return f"{self.term} like {_pattern(self.literal)}"
+        return f"{self.term} like {like_pattern(self.literal)}"
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -248,7 +248,7 @@ class NotStartsWith(PrefixPredicate):
     """The text does not start with the constant; null does not."""
 
     def __str__(self) -> str:
-        return f"({self.term} like {_pattern(self.literal)}) is not true"
+        return f"({self.term} like {like_pattern(self.literal)}) is not true"
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -459,13 +459,6 @@ def not_a_predicate(value: object) -> InvalidExpressionError:
     return InvalidExpressionError(f"{value!r} is not a predicate; give one such as EqualTo('a', 5)")
 
 
-def _pattern(prefix: Literal) -> str:
-    escaped = str(prefix.value)
-    for special in "\\%_":
-        escaped = escaped.replace(special, f"\\{special}")
-    return quote_text(f"{escaped}%")
-
-
 def _list_text(predicate: SetPredicate) -> str:
     return f"({', '.join(map(str, predicate.literals))})"
 
@@ -498,6 +491,6 @@ def _sql_negation(child: Expression, following: Expression) -> str | None:
         case NotIntersects():
             return f"not {~child}"
         case NotStartsWith():
-            return f"{child.term} not like {_pattern(child.literal)}"
+            return f"{child.term} not like {like_pattern(child.literal)}"
         case _:
             return None
