@@ -1,24 +1,32 @@
 """How shredded variant columns become plain ones: `value` and `typed_value` put together again (parquet-format: VariantShredding).
 
-The work is per row, but a column that is not shredded, or shredded with nothing in its typed columns, passes untouched.
+The work is on whole columns; only objects in an odd form, or with many different
+fields that are not shredded, are put together one by one. A column that is not shredded, or shredded with nothing in its typed columns, passes untouched.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeVar
-from uuid import UUID
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import CorruptFileError, InvalidValueError
+from icefloe.formats.variant.assembling import Mask, encode_column, encode_lists, encode_objects
 from icefloe.formats.variant.reading import OBJECT, Dictionary, basic_type, read_dictionary, read_fields
-from icefloe.formats.variant.values import VARIANT_NULL, VariantKind, VariantPrimitive
-from icefloe.formats.variant.writing import encode_array, encode_object, encode_primitive
+from icefloe.formats.variant.slices import Names, OddRowsError, Slices, fields_of, of_values
+from icefloe.formats.variant.values import VARIANT_NULL, VariantKind
+from icefloe.formats.variant.writing import encode_object
 from icefloe.schema import VARIANT_STORAGE
 
 Column = TypeVar("Column", pa.Array, pa.ChunkedArray)
 
-_ROWS_AT_ONCE = 4096
+_ROWS_AT_ONCE = 16384
+_BYTES_AT_ONCE = 64 << 20
 _MAX_SCHEMA_DEPTH = 200
+_MOST_REST_COLUMNS = 64
 _PARTS = {"metadata", "value", "typed_value"}
 
 
@@ -47,12 +55,10 @@ def unshred(column: Column, location: str) -> Column:
         return _plain(column, _without_nulls(column, value))
     if typed is None:
         return _plain(column, value)
+    step = max(1, min(_ROWS_AT_ONCE, _BYTES_AT_ONCE * len(column) // max(1, column.nbytes)))
     try:
-        rows = [
-            _unshred_rows(column.slice(start, _ROWS_AT_ONCE), location)
-            for start in range(0, len(column), _ROWS_AT_ONCE)
-        ]
-    except InvalidValueError as error:
+        rows = [_unshred_rows(column.slice(start, step), location) for start in range(0, len(column), step)]
+    except (InvalidValueError, pa.ArrowInvalid) as error:
         raise CorruptFileError(location, f"a shredded variant cannot be put together: {error}") from error
     return _plain(column, pa.concat_arrays(rows))
 
@@ -77,25 +83,36 @@ def _without_nulls(column: pa.StructArray, value: pa.Array | None) -> pa.BinaryA
     return pc.fill_null(_as_binary(value), VARIANT_NULL)
 
 
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The dictionaries of some rows, and which of them each row has; negative: the row is not looked at."""
+
+    dictionaries: Sequence[Dictionary]
+    codes: npt.NDArray[np.int64]
+
+    @property
+    def is_seen(self) -> Mask:
+        return self.codes >= 0
+
+    def ids(self, name: str) -> npt.NDArray[np.int64]:
+        """The id of a name in the dictionary of each row; negative where there is none."""
+        by_code = np.array([dictionary.ids.get(name, -1) for dictionary in self.dictionaries] + [-1], np.int64)
+        return by_code[self.codes]
+
+
 def _unshred_rows(column: pa.StructArray, location: str) -> pa.BinaryArray:
-    dictionaries: dict[bytes, Dictionary] = {}
-    rows: list[Dictionary | None] = []
-    valid = column.is_valid().to_pylist()
-    for is_valid, metadata in zip(valid, _as_binary(column.field("metadata")).to_pylist(), strict=True):
-        if is_valid and metadata not in dictionaries:
-            dictionaries[metadata] = read_dictionary(metadata)
-        rows.append(dictionaries[metadata] if is_valid else None)
+    metadata = _as_binary(_child(column, "metadata")).dictionary_encode()
+    codes = pc.fill_null(metadata.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    rows = _Rows([read_dictionary(names) for names in metadata.dictionary.to_pylist()], codes)
     values = _join(_child(column, "value"), _child(column, "typed_value"), rows, location, 0)
-    return pa.array([VARIANT_NULL if value is None else value for value in values], pa.binary())
+    return pc.fill_null(values, VARIANT_NULL) if values.null_count else values
 
 
-def _join(
-    value: pa.Array | None, typed: pa.Array | None, rows: list[Dictionary | None], location: str, depth: int
-) -> list[bytes | None]:
-    """The encoded value of each row, None where it is missing; rows without a dictionary are not looked at."""
+def _join(value: pa.Array | None, typed: pa.Array | None, rows: _Rows, location: str, depth: int) -> pa.BinaryArray:
+    """The encoded value of each row, null where it is missing."""
     if depth > _MAX_SCHEMA_DEPTH:
         raise CorruptFileError(location, f"a variant is shredded deeper than {_MAX_SCHEMA_DEPTH} levels")
-    rest: list[bytes | None] = [None] * len(rows) if value is None else _as_binary(value).to_pylist()
+    rest = pa.nulls(len(rows.codes), pa.binary()) if value is None else _as_binary(value)
     if typed is None:
         return rest
     typed = _storage(typed)
@@ -104,17 +121,19 @@ def _join(
     if pa.types.is_list(typed.type) or pa.types.is_large_list(typed.type):
         shredded = _join_arrays(typed, rows, location, depth)
     else:
-        shredded = _join_primitives(typed, location)
-    for row, left, right in zip(rows, rest, shredded, strict=True):
-        if row is not None and left is not None and right is not None:
-            raise CorruptFileError(location, "a variant has both value and typed_value, but is not an object")
-    return [left if right is None else right for left, right in zip(rest, shredded, strict=True)]
+        kind, internal = _primitive(typed.type, location)
+        shredded = encode_column(typed if internal is None else typed.cast(internal), kind)
+    if rest.null_count == len(rest):
+        return shredded
+    if (_valid(rest) & _valid(shredded) & rows.is_seen).any():
+        raise CorruptFileError(location, "a variant has both value and typed_value, but is not an object")
+    return pc.coalesce(shredded, rest)
 
 
 def _join_objects(
-    rest: list[bytes | None], typed: pa.StructArray, rows: list[Dictionary | None], location: str, depth: int
-) -> list[bytes | None]:
-    inner = [row if is_valid else None for row, is_valid in zip(rows, typed.is_valid().to_pylist(), strict=True)]
+    rest: pa.BinaryArray, typed: pa.StructArray, rows: _Rows, location: str, depth: int
+) -> pa.BinaryArray:
+    inner = _Rows(rows.dictionaries, np.where(_valid(typed), rows.codes, -1))
     # Flattening brings the nulls of the group down to its fields, which may hold anything there.
     children = typed.flatten()
     columns = {
@@ -123,54 +142,98 @@ def _join_objects(
     }
     if len(columns) != typed.type.num_fields:
         raise CorruptFileError(location, "a variant is shredded into two fields of the same name")
-    joined = list(rest)
-    for index, dictionary in enumerate(inner):
-        if dictionary is not None:
-            shredded = {name: values[index] for name, values in columns.items()}
-            joined[index] = _join_object(rest[index], shredded, dictionary, location)
-    return joined
+    ids = {name: inner.ids(name) for name in columns}
+    for name, column in columns.items():
+        if (inner.is_seen & _valid(column) & (ids[name] < 0)).any():
+            raise CorruptFileError(location, f"the shredded field {name!r} is not in the metadata of a variant")
+    has_rest = inner.is_seen & _valid(rest)
+    if has_rest.any() and (more := _rest_columns(rest, has_rest, columns, inner, location)) is not None:
+        columns, ids = columns | more, ids | {name: inner.ids(name) for name in more}
+        has_rest[:] = False
+    objects = encode_objects(columns, ids, inner.is_seen & ~has_rest)
+    if has_rest.any():
+        merged = _merge_rests(rest, columns, inner, np.flatnonzero(has_rest), location)
+        objects = pc.replace_with_mask(objects, pa.array(has_rest), merged)
+    return pc.coalesce(objects, rest)
 
 
-def _join_object(rest: bytes | None, shredded: dict[str, bytes | None], dictionary: Dictionary, location: str) -> bytes:
-    fields: dict[str, bytes] = {}
-    if rest is not None:
-        if basic_type(rest, 0, len(rest)) != OBJECT:
-            raise CorruptFileError(location, "a variant is shredded as an object, but its value is none")
-        for name, start, end in read_fields(rest, 0, len(rest), dictionary):
-            if name in shredded and shredded[name] is None:
+def _rest_columns(
+    rest: pa.BinaryArray, has_rest: Mask, columns: dict[str, pa.BinaryArray], rows: _Rows, location: str
+) -> dict[str, pa.BinaryArray] | None:
+    """The fields that are not shredded, a column for each name; None where there are too many, or rows in an odd form."""
+    names = Names.from_dictionaries(rows.dictionaries, rows.codes)
+    try:
+        slices = of_values(rest, has_rest)
+        if (has_rest & ~slices.is_object).any():
+            return None
+        fields = fields_of(slices, names)
+    except OddRowsError:
+        return None
+    numbers = np.unique(fields.names)
+    if len(numbers) > _MOST_REST_COLUMNS:
+        return None
+    by_number = {number: name for name, number in names.numbers.items()}
+    more = {}
+    for number in numbers.tolist():
+        found = fields.names == number
+        name, owners = by_number[number], fields.owners[found]
+        if name in columns:
+            if not _valid(columns[name])[owners].all():
                 raise CorruptFileError(
                     location, f"the field {name!r} of a variant is missing where it is shredded, but in its value"
                 )
-            fields[name] = rest[start:end]
+            continue
+        starts, ends = np.full(len(rest), -1, np.int64), np.zeros(len(rest), np.int64)
+        starts[owners], ends[owners] = fields.slices.starts[found], fields.slices.ends[found]
+        more[name] = Slices(slices.data, starts, ends, slices.rows).as_binary()
+    return more
+
+
+def _merge_rests(
+    rest: pa.BinaryArray,
+    columns: dict[str, pa.BinaryArray],
+    rows: _Rows,
+    places: npt.NDArray[np.int64],
+    location: str,
+) -> pa.BinaryArray:
+    """The objects at these places, some of whose fields are shredded and others are not, one by one."""
+    chosen = pa.array(places)
+    parts = [column.take(chosen).to_pylist() for column in columns.values()]
+    rests = rest.take(chosen).to_pylist()
+    fields = zip(*parts, strict=True) if parts else ((),) * len(places)
+    return pa.array(
+        [
+            _join_object(left, dict(zip(columns, values, strict=True)), rows.dictionaries[code], location)
+            for left, values, code in zip(rests, fields, rows.codes[places].tolist(), strict=True)
+        ],
+        pa.binary(),
+    )
+
+
+def _join_object(rest: bytes, shredded: dict[str, bytes | None], dictionary: Dictionary, location: str) -> bytes:
+    if basic_type(rest, 0, len(rest)) != OBJECT:
+        raise CorruptFileError(location, "a variant is shredded as an object, but its value is none")
+    fields: dict[str, bytes] = {}
+    for name, start, end in read_fields(rest, 0, len(rest), dictionary):
+        if name in shredded and shredded[name] is None:
+            raise CorruptFileError(
+                location, f"the field {name!r} of a variant is missing where it is shredded, but in its value"
+            )
+        fields[name] = rest[start:end]
     fields.update((name, value) for name, value in shredded.items() if value is not None)
-    for name in fields:
-        if name not in dictionary.ids:
-            raise CorruptFileError(location, f"the shredded field {name!r} is not in the metadata of a variant")
     return encode_object(fields, dictionary.ids)
 
 
-def _join_arrays(typed: pa.ListArray, rows: list[Dictionary | None], location: str, depth: int) -> list[bytes | None]:
-    lengths: list[int | None] = typed.value_lengths().to_pylist()
-    inner = [row for row, length in zip(rows, lengths, strict=True) for _ in range(length or 0)]
+def _join_arrays(typed: pa.ListArray, rows: _Rows, location: str, depth: int) -> pa.BinaryArray:
+    lengths = pc.fill_null(typed.value_lengths(), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    inner = _Rows(rows.dictionaries, np.repeat(rows.codes, lengths))
     elements = _join(*_pair(typed.flatten(), location), inner, location, depth + 1)
-    joined: list[bytes | None] = []
-    position = 0
-    for row, length in zip(rows, lengths, strict=True):
-        part = elements[position : position + (length or 0)]
-        position += length or 0
-        is_there = row is not None and length is not None
-        joined.append(encode_array([VARIANT_NULL if item is None else item for item in part]) if is_there else None)
-    return joined
+    return encode_lists(elements, lengths, _valid(typed) & rows.is_seen)
 
 
-def _join_primitives(typed: pa.Array, location: str) -> list[bytes | None]:
-    kind, internal = _primitive(typed.type, location)
-    values = (typed if internal is None else typed.cast(internal)).to_pylist()
-    if kind is None:
-        return [None if value is None else encode_primitive(value) for value in values]
-    if kind is VariantKind.UUID:
-        values = [None if value is None else UUID(bytes=value) for value in values]
-    return [None if value is None else encode_primitive(VariantPrimitive(kind, value)) for value in values]
+def _valid(array: pa.Array) -> Mask:
+    mask: Mask = array.is_valid().to_numpy(zero_copy_only=False)
+    return mask
 
 
 def _primitive(kind: pa.DataType, location: str) -> tuple[VariantKind | None, pa.DataType | None]:
