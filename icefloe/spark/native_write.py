@@ -54,6 +54,7 @@ _MOST_HASHED = 256
 """Large clusters are configured for large shuffles, so more parts than this are left to their settings."""
 _JOINED_A_CORE = 4
 _OPEN_FILES = 100
+_INFERS_SHREDDING = "spark.sql.variant.inferShreddingSchema"
 """How many files a task of a fanout write holds open before it sorts the rest of its rows."""
 _SAMPLED_ROWS = 200_000
 _LEAST_ROWS = 10_000
@@ -98,7 +99,7 @@ def _settings(metadata: md.TableMetadata, distribution: Distribution) -> dict[st
     fanout = distribution.fanout
     shreds = props.PARQUET_SHRED_VARIANTS.of(metadata.properties)
     # The writer of shredded variants takes its schema from the query alone, whose field ids that rule of the optimizer drops.
-    whole = {"spark.sql.variant.pushVariantIntoScan": "false"} if shreds else {}
+    whole = {"spark.sql.variant.pushVariantIntoScan": "false", _INFERS_SHREDDING: "true"} if shreds else {}
     return whole | {
         "spark.sql.caseSensitive": "true",
         "spark.sql.maxConcurrentOutputFileWriters": str(_OPEN_FILES if fanout else 0),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from icefloe import errors, metadata as md, properties as props
 from icefloe.catalog import Catalog
@@ -43,9 +43,22 @@ _PROPERTIES = {
     "fanout-enabled": FANOUT,
     "distribution-mode": props.DISTRIBUTION_MODE.key,
     MERGE_APPEND: props.MANIFEST_MERGE_ENABLED.key,
+    "shred-variants": props.PARQUET_SHRED_VARIANTS.key,
+    "variant-inference-buffer-size": props.PARQUET_VARIANT_BUFFER_SIZE.key,
 }
 """Options that are properties of the table for one write."""
+_SESSION_SETTINGS = {
+    "spark.sql.iceberg.shred-variants": props.PARQUET_SHRED_VARIANTS.key,
+    "spark.sql.iceberg.variant-inference-buffer-size": props.PARQUET_VARIANT_BUFFER_SIZE.key,
+}
+"""Settings of a session that come before the table's properties, and after options of a write."""
 _OPTIONS = (*_PROPERTIES, *_COMPRESSION, BRANCH, CHECK_NULLABILITY, *_MERGE_SCHEMA)
+
+
+def session_properties(spark: SparkSession) -> dict[str, str]:
+    """Properties that the settings of the session say for all tables."""
+    found = {name: spark.conf.get(setting, None) for setting, name in _SESSION_SETTINGS.items()}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 Change: TypeAlias = Callable[[RowOperations, DataFrame], md.Snapshot | None]
@@ -228,7 +241,8 @@ class TableWrite:
         return replace(tx.rows(to.branch, to.snapshot_properties), write_properties=properties)
 
     def _write_properties(self, table: Mapping[str, str]) -> dict[str, str]:
-        properties = {_PROPERTIES[key]: value for key, value in self.settings.items() if key in _PROPERTIES}
+        properties = session_properties(self.frame.sparkSession)
+        properties |= {_PROPERTIES[key]: value for key, value in self.settings.items() if key in _PROPERTIES}
         file_format = props.WRITE_FORMAT.of({**table, **properties})
         for key, by_format in _COMPRESSION.items():
             if key in self.settings and file_format in by_format:
@@ -238,7 +252,12 @@ class TableWrite:
     def _check(self) -> None:
         """Fail on options with invalid values."""
         texts = self._write_properties({})
-        for known in (props.WRITE_TARGET_FILE_SIZE_BYTES, props.DISTRIBUTION_MODE):
+        for known in (
+            props.WRITE_TARGET_FILE_SIZE_BYTES,
+            props.DISTRIBUTION_MODE,
+            props.PARQUET_SHRED_VARIANTS,
+            props.PARQUET_VARIANT_BUFFER_SIZE,
+        ):
             known.of(texts)
         for key in ("fanout-enabled", MERGE_APPEND, CHECK_NULLABILITY, *_MERGE_SCHEMA):
             props.property_as_bool(self.settings, key, False)

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from icefloe.errors import InvalidValueError
-from icefloe.formats.variant.reading import decode, read_dictionary, read_elements, walk
-from icefloe.formats.variant.values import EMPTY_METADATA, MAX_DEPTH, Variant, VariantKind, VariantPrimitive
-from icefloe.formats.variant.writing import encode, encode_array, encode_dictionary, encode_primitive
+from icefloe.variant.reading import decode, read_dictionary, read_elements, walk
+from icefloe.variant.values import EMPTY_METADATA, MAX_DEPTH, Variant, VariantKind, VariantPrimitive
+from icefloe.variant.writing import encode, encode_array, encode_dictionary, encode_primitive
 from tests.formats.variant_json import same_meaning, to_json
 from tests.formats.variant_strategies import NATURAL, TYPED, variant_values
 from tests.golden import golden

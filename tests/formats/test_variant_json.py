@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from icefloe.errors import InvalidValueError
-from icefloe.formats.variant.reading import walk
-from icefloe.formats.variant.values import VariantKind, VariantPrimitive
-from icefloe.formats.variant.writing import encode
+from icefloe.variant.reading import walk
+from icefloe.variant.values import VariantKind, VariantPrimitive
+from icefloe.variant.writing import encode
 from tests.formats.variant_json import parse_json, same_meaning, to_json
 from tests.formats.variant_strategies import JSON_VALUES, NATURAL, TYPED, variant_values
 

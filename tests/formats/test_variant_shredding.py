@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from icefloe.errors import CorruptFileError
-from icefloe.formats.variant.reading import decode, walk
 from icefloe.formats.variant.shredding import unshred
-from icefloe.formats.variant.values import EMPTY_METADATA, Variant, VariantKind
-from icefloe.formats.variant.writing import encode, encode_array, encode_dictionary, encode_object, encode_primitive
 from icefloe.schema import VARIANT_STORAGE
+from icefloe.variant.reading import decode, walk
+from icefloe.variant.values import EMPTY_METADATA, Variant, VariantKind
+from icefloe.variant.writing import encode, encode_array, encode_dictionary, encode_object, encode_primitive
 from tests.formats.variant_json import same_meaning, to_json
 from tests.formats.variant_strategies import NATURAL, variant_values
 

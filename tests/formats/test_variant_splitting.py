@@ -9,12 +9,12 @@ from hypothesis import given, settings, strategies as st
 
 from icefloe.errors import InvalidValueError
 from icefloe.formats.variant.inference import infer_form
-from icefloe.formats.variant.reading import decode
 from icefloe.formats.variant.shredding import unshred
 from icefloe.formats.variant.splitting import ShreddedForm, shred
-from icefloe.formats.variant.values import Variant, VariantKind, VariantPrimitive
-from icefloe.formats.variant.writing import encode, encode_dictionary, encode_primitive
 from icefloe.schema import VARIANT_STORAGE
+from icefloe.variant.reading import decode
+from icefloe.variant.values import Variant, VariantKind, VariantPrimitive
+from icefloe.variant.writing import encode, encode_dictionary, encode_primitive
 from tests.formats.test_variant_shredding import SHREDDINGS, assert_same
 from tests.formats.variant_strategies import NATURAL, TYPED, variant_values
 

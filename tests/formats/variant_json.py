@@ -15,10 +15,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from icefloe.errors import InvalidValueError
-from icefloe.formats.variant.reading import walk
-from icefloe.formats.variant.values import Variant, VariantKind, VariantPrimitive
-from icefloe.formats.variant.writing import encode
 from icefloe.schema import temporal
+from icefloe.variant.reading import walk
+from icefloe.variant.values import Variant, VariantKind, VariantPrimitive
+from icefloe.variant.writing import encode
 
 _MAX_DIGITS = 38
 EXACT_NUMBERS = frozenset(

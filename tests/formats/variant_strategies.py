@@ -7,7 +7,7 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from icefloe.formats.variant.values import VariantKind, VariantPrimitive
+from icefloe.variant.values import VariantKind, VariantPrimitive
 
 LONGS = st.integers(-(2**63), 2**63 - 1)
 NAMES = st.one_of(st.sampled_from(["a", "b", "c", "id", "é", "z" * 70, ""]), st.text(max_size=6))

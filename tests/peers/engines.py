@@ -15,9 +15,9 @@ import pyarrow as pa
 from pyiceberg.table import StaticTable
 
 from icefloe.expressions import AlwaysTrue
-from icefloe.formats.variant.values import Variant
 from icefloe.schema.types import GeographyType, GeometryType, VariantType
 from icefloe.table import Table
+from icefloe.variant.values import Variant
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.formats.variant_json import to_json
 from tests.peers.clickhouse import ClickHousePeer

@@ -18,14 +18,14 @@ from pyspark.sql import functions as F  # noqa: N812  # its usual name
 from icefloe.catalog import Catalog, load_catalog
 from icefloe.data import group_rows
 from icefloe.errors import InvalidValueError, NotInstalledError
-from icefloe.formats.variant.reading import decode
-from icefloe.formats.variant.values import Variant
 from icefloe.manifests import DataFile
 from icefloe.rows.engines import ARROW, engine_for, engine_named
 from icefloe.schema import NestedField, Schema, schema_to_arrow
 from icefloe.schema.types import StringType
 from icefloe.spark.engine import SparkEngine, why_not_written
 from icefloe.table import Table
+from icefloe.variant.reading import decode
+from icefloe.variant.values import Variant
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.spark.conftest import SPARK
 

@@ -17,6 +17,7 @@ from icefloe.formats.parquet.chunks import LEAST_BYTES, ParquetChunksWriter, enc
 from icefloe.formats.parquet.dictionaries import dictionary_columns
 from icefloe.formats.parquet.footer import VARIANT_ANNOTATION, annotate, geography_annotation
 from icefloe.formats.parquet.metrics import parquet_metrics, split_offsets
+from icefloe.formats.parquet.variants import VariantShredder
 from icefloe.schema import Schema, file_schema_from_arrow, schema_to_arrow, types
 
 _CODECS = {
@@ -49,6 +50,7 @@ class ParquetFileWriter(FileWriter):
         arrow_schema = schema_to_arrow(self.schema)
         self._has_geo = has_geo(self.schema)
         self._arrow_schema = geo_schema(self.schema, arrow_schema) if self._has_geo else arrow_schema
+        self._shredder = VariantShredder(self.schema, self._properties)
         self._options = self._writer_options()
         self._group_bytes = props.PARQUET_ROW_GROUP_SIZE_BYTES.of(self._properties)
         is_said = props.PARQUET_ROW_GROUP_SIZE_BYTES.key in self._properties
@@ -106,6 +108,7 @@ class ParquetFileWriter(FileWriter):
         table = pa.concat_tables(self._waiting)
         if self._has_geo:
             table = table.cast(self._arrow_schema)
+        table = self._shredder.shredded(table)
         writer = self._writer or self._begin(table)
         # The first row group tells how much the data shrinks; before it, rows are cut by their size in memory.
         groups = max(1, round(self._groups_waiting()))
@@ -119,7 +122,7 @@ class ParquetFileWriter(FileWriter):
         dictionaries = [] if first is None else dictionary_columns(first, self._properties)
         options = self._options | {"use_dictionary": dictionaries or False}
         kind = ParquetChunksWriter if self._is_shared(first) else _PlainWriter
-        self._writer = kind(self._sink, self._arrow_schema, options)
+        self._writer = kind(self._sink, self._shredder.file_schema(self._arrow_schema), options)
         self._writer.add_key_value_metadata(self._metadata)
         return self._writer
 

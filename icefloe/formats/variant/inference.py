@@ -13,10 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from icefloe.formats.variant.reading import walk
 from icefloe.formats.variant.splitting import ShreddedForm
-from icefloe.formats.variant.typed import DECIMALS, INTEGERS, PLAIN
-from icefloe.formats.variant.values import Variant, VariantKind as Kind, VariantPrimitive
+from icefloe.variant import DECIMALS, INTEGERS, PLAIN, Variant, VariantKind as Kind, VariantPrimitive, walk
 
 MAX_FIELDS = 300
 """How many typed columns a variant column has at most; the commonest fields come first."""

@@ -14,12 +14,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import CorruptFileError, InvalidValueError
-from icefloe.formats.variant.assembling import Mask, encode_column, encode_lists, encode_objects
-from icefloe.formats.variant.reading import OBJECT, Dictionary, basic_type, read_dictionary, read_fields
-from icefloe.formats.variant.slices import Names, OddRowsError, Slices, fields_of, of_values
-from icefloe.formats.variant.values import VARIANT_NULL, VariantKind
-from icefloe.formats.variant.writing import encode_object
 from icefloe.schema import VARIANT_STORAGE
+from icefloe.variant import (
+    OBJECT,
+    VARIANT_NULL,
+    Dictionary,
+    Mask,
+    Names,
+    OddRowsError,
+    Slices,
+    VariantKind,
+    basic_type,
+    encode_column,
+    encode_lists,
+    encode_object,
+    encode_objects,
+    fields_of,
+    of_values,
+    read_dictionary,
+    read_fields,
+)
 
 Column = TypeVar("Column", pa.Array, pa.ChunkedArray)
 

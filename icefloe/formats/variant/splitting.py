@@ -11,9 +11,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import InvalidValueError
-from icefloe.formats.variant.assembling import Integers, Mask, encode_lists
-from icefloe.formats.variant.slices import Names, OddRowsError, Slices, elements_of, fields_of, regular, whole
-from icefloe.formats.variant.typed import typed_values
+from icefloe.variant import (
+    Integers,
+    Mask,
+    Names,
+    OddRowsError,
+    Slices,
+    elements_of,
+    encode_lists,
+    fields_of,
+    regular,
+    typed_values,
+    whole,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +65,8 @@ class ShreddedForm:
 
 def shred(column: pa.StructArray, form: ShreddedForm) -> pa.StructArray:
     """A column of plain variants, `struct<metadata, value>`, in the shredded form; an error if one of them means nothing."""
-    if not len(column) or column.null_count == len(column):
-        return pa.nulls(len(column), form.column_type) if len(column) else pa.array([], form.column_type)
+    if not len(column):
+        return pa.array([], form.column_type)
     try:
         return _shred(column, form)
     except OddRowsError as odd:

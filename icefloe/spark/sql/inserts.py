@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame, SparkSession, functions
@@ -24,6 +25,7 @@ from icefloe.spark.sql.queries import resolve
 from icefloe.spark.store_assignment import check_policy, store_assigned, with_names_of
 from icefloe.spark.types import CURRENT_DEFAULT, TypeMapping, mapping_of, user_type
 from icefloe.spark.user_side import quoted_name
+from icefloe.spark.writing import session_properties
 from icefloe.table import Table
 
 _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
@@ -61,6 +63,7 @@ def insert(node: JavaObject, target: Source, context: SqlContext, *, is_checked:
             new_rows = assigned(tx.table_metadata.schema())
             to = destination(context.spark, table, target.ref)
             rows = tx.rows(to.branch, to.snapshot_properties)
+            rows = replace(rows, write_properties=session_properties(context.spark))
             if where is not None:
                 rows.overwrite(new_rows, where)
             elif not node.overwrite():

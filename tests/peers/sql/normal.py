@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from icefloe.formats.variant.values import Variant
+from icefloe.variant.values import Variant
 from tests.formats.variant_json import to_json
 
 VARIANT_PARTS = {"metadata", "value"}

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from uuid import UUID
 
 from icefloe.errors import InvalidValueError
-from icefloe.formats.variant.values import EMPTY_METADATA, MAX_DEPTH, Variant, VariantKind, VariantPrimitive
+from icefloe.variant.values import EMPTY_METADATA, MAX_DEPTH, Variant, VariantKind, VariantPrimitive
 
 _MAX_SHORT_STRING = 63
 _MAX_SMALL_COUNT = 255

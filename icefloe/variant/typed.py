@@ -5,10 +5,10 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 
-from icefloe.formats.variant.assembling import Bytes, Integers, Mask
-from icefloe.formats.variant.reading import read_primitive
-from icefloe.formats.variant.slices import Slices
-from icefloe.formats.variant.values import VariantKind as Kind
+from icefloe.variant.assembling import Bytes, Integers, Mask
+from icefloe.variant.reading import read_primitive
+from icefloe.variant.slices import Slices
+from icefloe.variant.values import VariantKind as Kind
 
 INTEGERS = {Kind.INT8: 1, Kind.INT16: 2, Kind.INT32: 4, Kind.INT64: 8}
 """The kinds of integers, with their bytes."""

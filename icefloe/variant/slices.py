@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import InvalidValueError
-from icefloe.formats.variant.assembling import Bytes, Integers, Mask, binary_offsets
-from icefloe.formats.variant.reading import Dictionary, read_dictionary, walk
-from icefloe.formats.variant.values import Variant, VariantKind
-from icefloe.formats.variant.writing import encode
 from icefloe.schema import VARIANT_STORAGE
+from icefloe.variant.assembling import Bytes, Integers, Mask, binary_offsets
+from icefloe.variant.reading import Dictionary, read_dictionary, walk
+from icefloe.variant.values import Variant, VariantKind
+from icefloe.variant.writing import encode
 
 _PRIMITIVE, _SHORT_STRING, _OBJECT, _ARRAY = range(4)
 _NAMED = 0b1_0000

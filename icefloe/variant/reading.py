@@ -15,7 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from icefloe.errors import InvalidValueError
-from icefloe.formats.variant.values import MAX_DEPTH, Variant, VariantKind, VariantPrimitive
+from icefloe.variant.values import MAX_DEPTH, Variant, VariantKind, VariantPrimitive
 
 OBJECT, ARRAY = 2, 3
 """The basic types of values with values inside."""

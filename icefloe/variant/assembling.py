@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import InvalidValueError
-from icefloe.formats.variant.values import VARIANT_NULL, VariantKind
+from icefloe.variant.values import VARIANT_NULL, VariantKind
 
 Integers = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]

@@ -1,0 +1,8 @@
+"""Variants: their values, encoded and decoded one by one and in columns; what is at a path of them."""
+
+from icefloe.variant.assembling import Integers, Mask, encode_column, encode_lists, encode_objects
+from icefloe.variant.reading import OBJECT, Dictionary, basic_type, decode, read_dictionary, read_fields, walk
+from icefloe.variant.slices import Names, OddRowsError, Slices, elements_of, fields_of, of_values, regular, whole
+from icefloe.variant.typed import DECIMALS, INTEGERS, PLAIN, typed_values
+from icefloe.variant.values import VARIANT_NULL, Variant, VariantKind, VariantPrimitive
+from icefloe.variant.writing import encode, encode_object
