@@ -1,6 +1,8 @@
 """Variants: their values, encoded and decoded one by one and in columns; what is at a path of them."""
 
 from icefloe.variant.assembling import Integers, Mask, encode_column, encode_lists, encode_objects
+from icefloe.variant.bounds import encode_variant_bounds, variant_bound, variant_bounds_of
+from icefloe.variant.paths import Path, normalized, parse_path
 from icefloe.variant.reading import OBJECT, Dictionary, basic_type, decode, read_dictionary, read_fields, walk
 from icefloe.variant.slices import Names, OddRowsError, Slices, elements_of, fields_of, of_values, regular, whole
 from icefloe.variant.typed import DECIMALS, INTEGERS, PLAIN, typed_values

@@ -15,6 +15,7 @@ from icefloe import errors, schema as sc
 from icefloe.expressions import Expression, bound_references, might_match
 from icefloe.formats.array_metrics import encode_bounds
 from icefloe.formats.metrics import FULL, NO_METRICS, Metrics, MetricsMode
+from icefloe.formats.parquet.variant_bounds import variant_file_bounds
 from icefloe.schema import types
 
 Chunks = list[pq.ColumnChunkMetaData]
@@ -114,6 +115,8 @@ def _metrics(
         if mode.counts and not leaf.is_part and leaf.field.field_id in schema.fields_by_id:
             wanted = schema.fields_by_id[leaf.field.field_id].field_type
             columns.add(leaf, wanted, mode, [group.column(position) for group in groups])
+            if mode.bounds and not leaf.is_repeated and isinstance(wanted, types.VariantType):
+                columns.add_variant_bounds(leaf, variant_file_bounds(leaf.arrow_type, position, groups, mode))
     return Metrics(
         seen.record_count,
         columns.sizes,
@@ -166,6 +169,11 @@ class _Columns:
             and isinstance(leaf.field.field_type, types.PrimitiveType)
         ):
             self._add_bounds(field_id, leaf, kind, mode, chunks)
+
+    def add_variant_bounds(self, leaf: _Leaf, bounds: tuple[bytes | None, bytes | None]) -> None:
+        for side, bound in zip((self.lower, self.upper), bounds, strict=True):
+            if bound is not None:
+                side[leaf.field.field_id] = bound
 
     def _add_bounds(
         self, field_id: int, leaf: _Leaf, kind: types.PrimitiveType, mode: MetricsMode, chunks: Chunks

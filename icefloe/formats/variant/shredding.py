@@ -271,6 +271,17 @@ def _primitive(kind: pa.DataType, location: str) -> tuple[VariantKind | None, pa
     raise CorruptFileError(location, f"a variant is shredded as {kind}, which is not a type of variants")
 
 
+def primitive_kind(kind: pa.DataType) -> VariantKind | None:
+    """The variant type of a typed column of primitives, `TRUE` for booleans; None if variants have no such type."""
+    kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+    if pa.types.is_boolean(kind):
+        return VariantKind.TRUE
+    try:
+        return _primitive(kind, "")[0] or VariantKind.STRING
+    except CorruptFileError:
+        return None
+
+
 def _pair(column: pa.Array, location: str) -> tuple[pa.Array | None, pa.Array | None]:
     """Value and typed value of a shredded field or element."""
     column = _storage(column)
