@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.errors import InvalidValueError
+from icefloe.formats.metrics import leaves
 from icefloe.formats.projection import constant_array, null_array, without_nulls
 from icefloe.formats.variant.shredding import unshred
 from icefloe.schema import Schema, Value, check_wkb_headers, schema_to_arrow, types
@@ -26,7 +27,18 @@ def shape_table(table: pa.Table, schema: Schema) -> pa.Table:
     columns = [
         _column(table, field, arrow_field.type) for field, arrow_field in zip(schema.fields, target, strict=True)
     ]
-    return pa.Table.from_arrays(columns, schema=target)
+    shaped = pa.Table.from_arrays(columns, schema=target)
+    _check_shapes(shaped, schema)
+    return shaped
+
+
+def _check_shapes(table: pa.Table, schema: Schema) -> None:
+    """Fail on geometries and geographies, outside of lists and maps, that are not ISO WKB by their first bytes."""
+    for field, (first, *rest) in leaves(schema):
+        if isinstance(field.field_type, types.GeometryType | types.GeographyType):
+            # Below null structs there may be anything.
+            values = pc.struct_field(table.column(first), rest) if rest else table.column(first)
+            check_wkb_headers(values, schema.names_by_id[field.field_id])
 
 
 def write_default(field: types.NestedField) -> Value:
@@ -46,8 +58,6 @@ def _column(table: pa.Table, field: types.NestedField, arrow_type: pa.DataType) 
         _check_nulls(column, field, field.name, None)
         if isinstance(field.field_type, types.StringType):
             _check_utf_8(column, field.name)
-        elif isinstance(field.field_type, types.GeometryType | types.GeographyType):
-            check_wkb_headers(column, field.name)
         return column
     chunks = [_values(chunk, field.field_type, arrow_type, field.name) for chunk in column.chunks]
     shaped = pa.chunked_array(chunks, arrow_type)
@@ -84,10 +94,6 @@ def _values(array: pa.Array, field_type: types.IcebergType, arrow_type: pa.DataT
             texts = _cast_leaf(array, field_type, arrow_type, path)
             _check_utf_8(texts, path)
             return texts
-        case types.GeometryType() | types.GeographyType():
-            shapes = _cast_leaf(array, field_type, arrow_type, path)
-            check_wkb_headers(shapes, path)
-            return shapes
         case _:
             return _cast_leaf(array, field_type, arrow_type, path)
 

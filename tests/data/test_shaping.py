@@ -240,3 +240,12 @@ def test_arrow_data_in_all_its_forms(data: Any) -> None:
 def test_other_data_is_refused(data: Any) -> None:
     with pytest.raises(InvalidValueError, match="give a pyarrow Table"):
         list(incoming_tables(data))
+
+
+def test_bytes_below_null_structs_are_no_shapes() -> None:
+    schema = parse_ddl("s struct<g: geometry>")
+    inner = pa.array([b"", b"\x01"], pa.binary())
+    values = pa.StructArray.from_arrays([inner], ["g"], mask=pa.array([True, True]))
+    assert shape_table(pa.table({"s": values}), schema)["s"].null_count == 2
+    with pytest.raises(InvalidValueError, match=r"column 's.g', row 0"):
+        shape_table(pa.table({"s": pa.StructArray.from_arrays([inner], ["g"])}), schema)
