@@ -63,6 +63,40 @@ COMMANDS: dict[str, Command] = {
         stats="look.reading:stats | Show what is known of each column: bounds, nulls, sizes.",
     ),
 }
+COMMANDS |= {
+    **_of(
+        CHANGE,
+        create="change.creating:create_app | Create a namespace, table or view.",
+        drop="change.creating:drop_app | Drop a namespace, table or view.",
+        rename="change.creating:rename | Rename a table or view.",
+        register="change.creating:register | Give a name to a table that exists as a metadata file.",
+        import_="change.files:import_files | Write rows of files into a table.",
+        export="change.files:export | Write rows of a table into a file.",
+        branch="change.snapshots:branch_app | Create, move and delete branches.",
+        tag="change.snapshots:tag_app | Create, move and delete tags.",
+        rollback="change.snapshots:rollback | Make an earlier snapshot the current one.",
+        cherry_pick="change.snapshots:cherry_pick | Repeat the change of a snapshot on main.",
+        publish="change.snapshots:publish | Publish the staged snapshot of a WAP id.",
+        upgrade="change.snapshots:upgrade | Move a table to a newer format version; there is no way back.",
+    ),
+    **_of(
+        CARE,
+        doctor="care.health:doctor | Say what tables need, each with the command that does it.",
+        verify="care.health:verify | Check that all parts of tables fit together, from metadata to rows.",
+        maintain="care.upkeep:maintain | Do the maintenance that pays, by the health of tables.",
+        compact="care.upkeep:compact | Put small data files together, split large ones, and apply deletes.",
+        rewrite_deletes=(
+            "care.upkeep:rewrite_deletes | Turn equality deletes into deletes by position, write position deletes anew, "
+            "and remove those that delete nothing."
+        ),
+        rewrite_manifests="care.upkeep:rewrite_manifests | Write manifests anew, of the right size and sorted by partition.",
+        expire_snapshots="care.upkeep:expire_snapshots | Drop old snapshots, and delete the files that only they needed.",
+        clean_orphan_files="care.upkeep:clean_orphan_files | Delete files beneath the table's location that nothing needs.",
+        compute_stats=(
+            "care.upkeep:compute_stats | Count distinct values of columns, or what partitions hold, and commit a statistics file."
+        ),
+    ),
+}
 COMMANDS["list-refs"] = Command(
     LOOK, "List branches and tags, under PyIceberg's name.", "icefloe.cli.look.history:list_refs", is_hidden=True
 )

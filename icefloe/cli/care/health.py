@@ -1,0 +1,86 @@
+"""`icefloe doctor` and `icefloe verify`: what a table needs, and whether all of its parts fit together."""
+
+from typing import Annotated, Any
+
+import typer
+
+from icefloe import properties as props
+from icefloe.cli import exits
+from icefloe.cli.arguments import TableOrNamespace
+from icefloe.cli.care.tables import chosen_tables, listener
+from icefloe.cli.invocation import Invocation, NamedTable, invocation
+from icefloe.maintenance import Step
+
+_REMEDIES = {
+    Step.CONVERT: ("equality-deletes", "rewrite-deletes {} --kind equality"),
+    Step.COMPACT: ("small-files", "compact {}"),
+    Step.SORT: ("overlap", "compact {} --strategy sort"),
+    Step.DANGLING_DELETES: ("dangling-deletes", "rewrite-deletes {} --kind dangling"),
+    Step.POSITION_DELETES: ("position-deletes", "rewrite-deletes {} --kind position"),
+    Step.MANIFESTS: ("manifests", "rewrite-manifests {}"),
+    Step.EXPIRE: ("old-snapshots", "expire-snapshots {}"),
+    Step.STATISTICS: ("no-statistics", "compute-stats {}"),
+}
+"""What each step of maintenance is for, and the command that does it."""
+
+
+def doctor(ctx: typer.Context, name: TableOrNamespace = None) -> None:
+    """Say what tables need, each with the command that does it."""
+    with invocation(ctx) as run:
+        rows = [row for named in chosen_tables(run, name) for row in _findings(run, named)]
+        run.out.rows(rows, ("table", "status", "finding", "reason", "command"))
+        if any(row["status"] == "WARN" for row in rows):
+            raise typer.Exit(exits.FINDINGS)
+
+
+def _findings(run: Invocation, named: NamedTable) -> list[dict[str, Any]]:
+    # A table that is not to be maintained by itself may still be asked how it is.
+    policy = {props.MAINTENANCE_ENABLED.key: True}
+    plan = named.table.maintenance.maintain(policy, dry_run=True, progress=listener(run))
+    rows = []
+    for decision in plan.decisions:
+        if decision.is_due and decision.step in _REMEDIES:
+            finding, command = _REMEDIES[decision.step]
+            remedy = f"icefloe {command.format(named)}"
+            rows.append(_row(named, "WARN", finding, decision.reason, remedy))
+    return rows or [_row(named, "OK", None, None, None)]
+
+
+def _row(
+    named: NamedTable, status: str, finding: str | None, reason: str | None, command: str | None
+) -> dict[str, Any]:
+    return {"table": str(named), "status": status, "finding": finding, "reason": reason, "command": command}
+
+
+def verify(
+    ctx: typer.Context,
+    name: TableOrNamespace = None,
+    level: Annotated[str, typer.Option(help="metadata, files, footers or data.")] = "footers",
+    sample: Annotated[float, typer.Option(help="The share of files that is opened.", min=0, max=1)] = 1.0,
+) -> None:
+    """Check that all parts of tables fit together, from metadata to rows."""
+    with invocation(ctx) as run:
+        rows = [row for named in chosen_tables(run, name) for row in _checked(run, named, level, sample)]
+        run.out.rows(rows, ("table", "severity", "code", "message", "location", "snapshot_id"))
+        if rows:
+            raise typer.Exit(exits.FINDINGS)
+
+
+def _checked(run: Invocation, named: NamedTable, level: str, sample: float) -> list[dict[str, Any]]:
+    snapshot = named.snapshot() if named.at else None
+    report = named.table.verify(
+        None if snapshot is None else snapshot.snapshot_id, level=level, sample=sample, progress=listener(run)
+    )
+    done = report.figures
+    run.say(f"{named}: {'clean' if report.clean else 'findings'} ({done.snapshots} snapshots, {done.files} files)")
+    return [
+        {
+            "table": str(named),
+            "severity": str(finding.severity),
+            "code": str(finding.code),
+            "message": finding.message,
+            "location": finding.location,
+            "snapshot_id": finding.snapshot_id,
+        }
+        for finding in report.findings
+    ]

@@ -1,0 +1,272 @@
+"""`icefloe maintain`, `compact`, `expire-snapshots` and the other procedures: each shows what it would do with --dry-run."""
+
+from typing import Annotated, Any
+
+import typer
+
+from icefloe import properties as props
+from icefloe.cli import exits
+from icefloe.cli.arguments import Branch, ChangedTable, Columns, DryRun, TableOrNamespace, Where, pairs, selected
+from icefloe.cli.asking import confirm
+from icefloe.cli.care.tables import chosen_tables, counts, listener
+from icefloe.cli.invocation import Invocation, invocation
+from icefloe.cli.moments import moment
+from icefloe.cli.values import counted, size
+from icefloe.errors import InvalidInputError
+
+_PARTS = {
+    "compact": props.MAINTENANCE_REWRITE,
+    "deletes": props.MAINTENANCE_DELETES,
+    "manifests": props.MAINTENANCE_MANIFESTS,
+    "expire": props.MAINTENANCE_EXPIRE,
+    "statistics": props.MAINTENANCE_STATISTICS,
+    "orphans": props.MAINTENANCE_ORPHANS,
+}
+_KINDS = ("all", "equality", "position", "dangling")
+OlderThan = Annotated[str | None, typer.Option(help="A time, or an age such as 7d.", metavar="TIME|AGE")]
+Options = Annotated[list[str] | None, typer.Option("--option", help="An option by Java's name.", metavar="KEY=VALUE")]
+
+
+def maintain(
+    ctx: typer.Context,
+    name: TableOrNamespace = None,
+    go: Annotated[bool, typer.Option("--run", help="Do it; otherwise the plan is shown.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", "--dry-run", help="Show the plan, which is the default.")] = False,
+    only: Annotated[str | None, typer.Option(help=f"Some of {', '.join(_PARTS)}, with commas.")] = None,
+    budget: Annotated[int | None, typer.Option(help="How many bytes of data files may be rewritten.", min=0)] = None,
+) -> None:
+    """Do the maintenance that pays, by the health of tables."""
+    if go and plan:
+        raise typer.BadParameter("--run and --plan exclude each other")
+    with invocation(ctx) as run:
+        policy = _policy(only)
+        if go:
+            confirm(run, f"Maintain {name or 'all tables'}? Snapshots that retention lets go leave for good.")
+        rows, code = [], exits.DONE
+        for named in chosen_tables(run, name):
+            planned = named.table.maintenance.maintain(policy, budget, dry_run=True, progress=listener(run))
+            if not go:
+                rows += [
+                    {"table": str(named), "step": str(each.step), "due": each.is_due, "reason": each.reason}
+                    for each in planned.decisions
+                ]
+                continue
+            report = planned.run(progress=listener(run))
+            code = max(code, report.exit_code)
+            rows += [
+                {
+                    "table": str(named),
+                    "step": str(step.step),
+                    "outcome": str(step.outcome),
+                    "reason": step.error or step.reason,
+                    "seconds": round(step.seconds, 3),
+                    "bytes": step.bytes,
+                }
+                for step in report.steps
+            ]
+        run.out.rows(rows)
+        if code:
+            raise typer.Exit(exits.FINDINGS)
+
+
+def _policy(only: str | None) -> dict[str, object] | None:
+    if only is None:
+        return None
+    wanted = {each.strip() for each in only.split(",")}
+    if unknown := sorted(wanted - _PARTS.keys()):
+        raise InvalidInputError(f"--only has {unknown[0]!r}; it takes {', '.join(_PARTS)}")
+    return {known.key: part in wanted for part, known in _PARTS.items()}
+
+
+def compact(
+    ctx: typer.Context,
+    name: ChangedTable,
+    where: Where = None,
+    strategy: Annotated[str | None, typer.Option(help="binpack or sort.")] = None,
+    sort_order: Annotated[str | None, typer.Option(help="What to sort by, such as 'ts desc, id'.")] = None,
+    options: Options = None,
+    branch: Branch = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Put small data files together, split large ones, and apply deletes."""
+    with invocation(ctx) as run:
+        maintenance = run.changed_table(name).maintenance
+        plan = maintenance.rewrite_data_files(strategy, sort_order, where, pairs(options), branch, dry_run=True)
+        if dry_run:
+            files = sum(len(group.files) for group in plan.groups)
+            total = sum(group.size_in_bytes for group in plan.groups)
+            after = sum(group.expected_files for group in plan.groups)
+            record = {"dry_run": True, "groups": len(plan.groups), "files": files, "bytes": total, "files_after": after}
+            text = f"{counted(files, 'file')} of {size(total)} in {counted(len(plan.groups), 'group')} would become {after}"
+            run.out.record(record, lambda: [text])
+            return
+        done = maintenance.rewrite_data_files(
+            strategy, sort_order, where, pairs(options), branch, progress=listener(run)
+        )
+        record = {name: value for name, value in counts(done).items() if name != "groups"}
+        run.out.record(record, lambda: str(done).splitlines()[:1])
+
+
+def rewrite_deletes(
+    ctx: typer.Context,
+    name: ChangedTable,
+    kind: Annotated[str, typer.Option(help=f"Which: {', '.join(_KINDS)}.")] = "all",
+    where: Where = None,
+    branch: Branch = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Turn equality deletes into deletes by position, write position deletes anew, and remove those that delete nothing."""
+    if kind not in _KINDS:
+        raise typer.BadParameter(f"{kind!r} is not one of {', '.join(_KINDS)}", param_hint="--kind")
+    with invocation(ctx) as run:
+        maintenance = run.changed_table(name).maintenance
+        record: dict[str, Any] = {"dry_run": dry_run}
+        lines = []
+        for each in ("equality", "position", "dangling") if kind == "all" else (kind,):
+            result: Any
+            match each:
+                case "equality":
+                    result = maintenance.convert_equality_deletes(  # type: ignore[call-overload]  # a plan, or what was done
+                        where, branch=branch, dry_run=dry_run, progress=listener(run)
+                    )
+                case "position":
+                    result = maintenance.rewrite_position_delete_files(  # type: ignore[call-overload]  # a plan, or what was done
+                        where=where, branch=branch, dry_run=dry_run, progress=listener(run)
+                    )
+                case _:
+                    result = maintenance.remove_dangling_deletes(branch=branch, dry_run=dry_run)  # type: ignore[call-overload]  # likewise
+            record[each] = str(result) if dry_run else counts(result)
+            lines.append(f"{each}: {result if dry_run else _said(counts(result))}")
+        run.out.record(record, lambda: lines)
+
+
+def _said(record: dict[str, Any]) -> str:
+    shown = {
+        name: value for name, value in record.items() if isinstance(value, int) and value and "snapshot" not in name
+    }
+    return (
+        ", ".join(f"{value:,} {name.removesuffix('_count').replace('_', ' ')}" for name, value in shown.items())
+        or "nothing to do"
+    )
+
+
+def rewrite_manifests(
+    ctx: typer.Context,
+    name: ChangedTable,
+    spec_id: Annotated[int | None, typer.Option(help="Only manifests of this partition spec.")] = None,
+    sort_by: Annotated[str | None, typer.Option(help="Partition fields to sort by, with commas.")] = None,
+    branch: Branch = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Write manifests anew, of the right size and sorted by partition."""
+    with invocation(ctx) as run:
+        maintenance = run.changed_table(name).maintenance
+        fields = None if sort_by is None else [each.strip() for each in sort_by.split(",")]
+        if dry_run:
+            plan = maintenance.rewrite_manifests(spec_id, fields, branch=branch, dry_run=True)
+            run.out.record({"dry_run": True, **plan.to_json()}, lambda: str(plan).splitlines())
+            return
+        done = maintenance.rewrite_manifests(spec_id, fields, branch=branch, progress=listener(run))
+        run.out.record(counts(done), lambda: [_said(counts(done))])
+
+
+def expire_snapshots(
+    ctx: typer.Context,
+    name: ChangedTable,
+    older_than: OlderThan = None,
+    retain_last: Annotated[int | None, typer.Option(help="Keep so many snapshots of each branch.", min=1)] = None,
+    snapshot: Annotated[list[int] | None, typer.Option("--snapshot", help="Drop this snapshot.", metavar="ID")] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Drop old snapshots, and delete the files that only they needed."""
+    with invocation(ctx) as run:
+        maintenance = run.changed_table(name).maintenance
+        plan = maintenance.expire_snapshots(
+            None if older_than is None else moment(older_than), retain_last, snapshot or (), dry_run=True
+        )
+        record = {
+            "dry_run": dry_run,
+            "snapshot_ids": [str(each) for each in plan.snapshot_ids],
+            "refs": [each for each, _ in plan.refs],
+            "files": sum(plan.counts),
+            "bytes": plan.bytes,
+        }
+        if dry_run or not (plan.snapshot_ids or plan.refs):
+            run.out.record(record, lambda: [str(plan)])
+            return
+        files = counted(sum(plan.counts), "file")
+        confirm(
+            run, f"Drop {counted(len(plan.snapshot_ids), 'snapshot')} of {name} and delete {files}, {size(plan.bytes)}?"
+        )
+        done = plan.run()
+        text = (
+            f"{counted(len(done.snapshot_ids), 'snapshot')} dropped, {counted(sum(done.counts), 'file')} deleted,"
+            f" {size(done.deleted_bytes)}"
+        )
+        record |= {
+            "files": sum(done.counts),
+            "bytes": done.deleted_bytes,
+            "failed": list(done.failed),
+            "problem": done.problem,
+        }
+        run.out.record(record, lambda: [text, *([f"problem: {done.problem}"] if done.problem else [])])
+        if done.problem or done.failed:
+            raise typer.Exit(exits.FINDINGS)
+
+
+def clean_orphan_files(
+    ctx: typer.Context,
+    name: ChangedTable,
+    older_than: OlderThan = None,
+    location: Annotated[str | None, typer.Option(help="Where to look, in place of the table's location.")] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Delete files beneath the table's location that nothing needs."""
+    with invocation(ctx) as run:
+        maintenance = run.changed_table(name).maintenance
+        limit = None if older_than is None else moment(older_than)
+        plan = maintenance.remove_orphan_files(limit, location, dry_run=True, progress=listener(run))
+        record: dict[str, Any] = {"dry_run": dry_run, "files": plan.count, "bytes": plan.bytes}
+        if dry_run or not plan.count:
+            shown = plan.orphan_file_location.slice(0, 1000).to_pylist()
+            run.out.record({**record, "locations": shown}, lambda: [*shown, str(plan)])
+            return
+        confirm(run, f"Delete {counted(plan.count, 'file')} of {size(plan.bytes)} beneath {name}?")
+        done = plan.run()
+        run.out.record(
+            {**record, "files": done.count, "bytes": done.bytes, "failed": list(done.failed)}, lambda: [str(done)]
+        )
+        if done.failed:
+            raise typer.Exit(exits.FINDINGS)
+
+
+def compute_stats(
+    ctx: typer.Context,
+    name: ChangedTable,
+    columns: Columns = None,
+    snapshot: Annotated[int | None, typer.Option("--snapshot", help="The snapshot to read.", metavar="ID")] = None,
+    partitions: Annotated[bool, typer.Option("--partitions", help="Count partitions instead.")] = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Count distinct values of columns, or what partitions hold, and commit a statistics file."""
+    with invocation(ctx) as run:
+        table = run.changed_table(name)
+        if dry_run:
+            _show_stats_plan(run, name, "partitions" if partitions else columns or "all primitive columns")
+            return
+        if partitions:
+            counted_partitions = table.maintenance.compute_partition_stats(snapshot)
+            run.out.record(counts(counted_partitions))
+            return
+        done = table.maintenance.compute_table_stats(
+            snapshot, None if columns is None else selected(columns), progress=listener(run)
+        )
+        rows = [{"column": column, "distinct": count} for column, count in done.distinct_counts.items()]
+        run.out.rows(rows, ("column", "distinct"))
+        run.say(f"statistics file: {done.statistics_file or 'none, as there are no rows'}")
+
+
+def _show_stats_plan(run: Invocation, name: str, what: str) -> None:
+    run.out.record(
+        {"dry_run": True, "table": name, "of": what}, lambda: [f"a statistics file of {what} would be committed"]
+    )

@@ -1,0 +1,29 @@
+"""Decides which time an option means: a time in ISO 8601, or how long ago, such as 7d."""
+
+import datetime as dt
+import re
+
+from icefloe.catalog import read_time
+from icefloe.errors import InvalidInputError
+from icefloe.planning import milliseconds
+
+_AGE = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)")
+_UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+
+
+def moment(text: str) -> int:
+    """A time, or the time so long ago, in milliseconds since 1970."""
+    if _AGE.fullmatch(text.strip()):
+        return milliseconds(dt.datetime.now(dt.UTC)) - duration(text)
+    known = read_time(text)
+    if known is None:
+        raise InvalidInputError(f"{text!r} is neither a time like 2026-11-01T00:00Z nor an age like 7d or 12h")
+    return known
+
+
+def duration(text: str) -> int:
+    """A span of time such as 7d or 90m, in milliseconds."""
+    match = _AGE.fullmatch(text.strip())
+    if match is None:
+        raise InvalidInputError(f"{text!r} is no span of time like 7d, 12h or 30m")
+    return int(float(match[1]) * _UNITS[match[2]])
