@@ -31,6 +31,7 @@ from pyiceberg.types import DateType as PeerDate, LongType as PeerLong, NestedFi
 from bench.report import Row, interleave
 from icefloe.manifests import (
     EVERYTHING,
+    MAP_METRICS,
     EntryStatus,
     ManifestColumns,
     ManifestEntry,
@@ -117,7 +118,7 @@ def peer_entries(source: ManifestColumns) -> list[PeerEntry]:
                 partition=Record(*file.partition),
                 record_count=file.record_count,
                 file_size_in_bytes=file.file_size_in_bytes,
-                **{metric.value: dict(getattr(file, metric.value)) for metric in Metric},
+                **{metric.value: dict(getattr(file, metric.value)) for metric in MAP_METRICS},
                 key_metadata=None,
                 split_offsets=list(file.split_offsets or ()),
                 equality_ids=None,

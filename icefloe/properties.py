@@ -237,6 +237,13 @@ SPLIT_OPEN_FILE_COST = Property("read.split.open-file-cost", 4 * MIB, property_a
 DATA_PLANNING_MODE = Property("read.data-planning-mode", "auto", one_of(*_PLANNING))
 DELETE_PLANNING_MODE = Property("read.delete-planning-mode", "auto", one_of(*_PLANNING))
 
+JAVA_1_12, AVRO, PARQUET = "java-1.12", "avro", "parquet"
+V4_COMPAT = Property("icefloe.v4.compat", None, _optional_word(JAVA_1_12))
+V4_MANIFEST_FORMAT = Property("icefloe.v4.manifest-format", AVRO, one_of(AVRO, PARQUET))
+V4_PIN = Property("icefloe.v4.pin", None, _optional_text)
+PREVIEW_ROOT_MANIFEST = Property("icefloe.preview.root-manifest", None, _optional_text)
+"""How v4 tables are written and which proposals are read: see docs/format-v4.md; unknown to the Java library."""
+
 NAME_MAPPING = Property("schema.name-mapping.default", None, _optional_text)
 ENCRYPTION_KEY_ID = Property("encryption.key-id", None, _optional_text)
 ENCRYPTION_DATA_KEY_LENGTH = Property("encryption.data-key-length", 16, _positive)

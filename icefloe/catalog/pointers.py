@@ -205,7 +205,8 @@ class PointerCatalog(Catalog):
         # Before the table is read: a race that is lost later may concern a newer state.
         lost = self._lost.pop(identifier, [])
         state = self._existing_table(identifier)
-        needed = {state.metadata_location, *(entry.metadata_file for entry in state.metadata.metadata_log)}
+        logged = (state.metadata.resolve(entry.metadata_file) for entry in state.metadata.metadata_log)
+        needed = {state.metadata_location, *logged}
         # Another table may have the name by now: it says nothing about these files.
         own = [location for table_uuid, location in lost if table_uuid == state.metadata.table_uuid]
         if leftovers := [location for location in own if location not in needed]:

@@ -89,19 +89,7 @@ def new_location(folder: str, name: str, properties: Mapping[str, str], storage:
 
 def read_table_metadata(storage: Storage, location: str) -> md.TableMetadata:
     """The table metadata in a file; if it names no table location, that is derived from the file's own."""
-    return with_location(_read(storage, location, md.decode_metadata_file), location)
-
-
-def with_location(metadata: md.TableMetadata, location: str) -> md.TableMetadata:
-    """The metadata of a file; if it names no table location, that is derived from the file's own."""
-    if metadata.location is not None:
-        return metadata
-    folder = location.rpartition("/")[0]
-    if not folder.endswith("/metadata"):
-        raise errors.InvalidLocationError(
-            f"{location} names no table location, and is not in a folder `metadata`, from which it could be derived"
-        )
-    return metadata.evolve(location=folder.removesuffix("/metadata"))
+    return _read(storage, location, md.decode_metadata_file).located(location)
 
 
 def read_view_metadata(storage: Storage, location: str) -> md.ViewMetadata:
@@ -111,7 +99,13 @@ def read_view_metadata(storage: Storage, location: str) -> md.ViewMetadata:
 
 def write_table_metadata(storage: Storage, metadata: md.TableMetadata, previous: str | None) -> str:
     """Write the metadata as the version after the file `previous`; the new file's location."""
-    location = f"{cm.metadata_folder(metadata)}/{_new_name(previous, metadata.properties)}"
+    folder = cm.metadata_folder(metadata)
+    if metadata.location_of_catalog and folder != f"{metadata.location}/metadata":
+        raise errors.InvalidLocationError(
+            f"the table names no location of its own, and is found by its metadata folder, which cannot be {folder!r};"
+            " set the location of the table first"
+        )
+    location = f"{folder}/{_new_name(previous, metadata.properties)}"
     storage.write(location, md.encode_metadata_file(metadata, compression_for(metadata.properties)))
     return location
 
@@ -134,9 +128,10 @@ def delete_superseded(storage: Storage, base: cm.TableState, changed: md.TableMe
     try:
         if not props.METADATA_DELETE_AFTER_COMMIT.of(changed.properties):
             return
-        logged = {identity(entry.metadata_file) for entry in changed.metadata_log}
-        paths = (entry.metadata_file for entry in base.metadata.metadata_log)
-        old = [md.resolve_location(changed.location, path) for path in paths if identity(path) not in logged]
+        kept = {entry.metadata_file for entry in changed.metadata_log}
+        logged = {identity(changed.resolve(path)) for path in kept}
+        paths = [entry.metadata_file for entry in base.metadata.metadata_log if entry.metadata_file not in kept]
+        old = [location for location in map(base.metadata.resolve, paths) if identity(location) not in logged]
     except errors.InvalidInputError as error:
         LOG.warning("old metadata files stay behind: %s", error)
         return

@@ -27,7 +27,7 @@ from icefloe.commit.delete_replacement import (
 )
 from icefloe.commit.expire import CleanMetadata, DropSnapshots, Expire, check_collectable
 from icefloe.commit.group import Part, commit_together
-from icefloe.commit.manifest_groups import ManifestChoice, ManifestGroup, groups_to_rewrite
+from icefloe.commit.manifest_groups import ManifestChoice, ManifestGroup, groups_to_rewrite, outdated_manifests
 from icefloe.commit.matching import FilterInput, RowFilter
 from icefloe.commit.named_files import NamedDeletes, NamedInput
 from icefloe.commit.new_manifests import concat_entries

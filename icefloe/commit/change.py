@@ -118,9 +118,10 @@ class Workbench:
             self._memory[key] = make()
         return cast(T, self._memory[key])
 
-    def manifest_names(self, metadata: md.TableMetadata) -> Iterator[str]:
-        """Locations for new manifests, without end."""
-        return (f"{metadata_folder(metadata)}/{self.commit_uuid}-m{number}.avro" for number in self._manifest_numbers)
+    def manifest_names(self, metadata: md.TableMetadata, container: str = props.AVRO) -> Iterator[str]:
+        """Locations for new manifests, without end; the Java library finds their format by the name."""
+        stem = f"{metadata_folder(metadata)}/{self.commit_uuid}-m"
+        return (f"{stem}{number}.{container}" for number in self._manifest_numbers)
 
     def list_name(self, metadata: md.TableMetadata, snapshot_id: int) -> str:
         """The location of the manifest list of this attempt."""

@@ -1,18 +1,21 @@
 """Which manifests are worth writing anew: too many small ones, too large ones, and ones whose partitions overlap.
 
-Decided by the manifest list alone, so that a table whose manifests are good costs nothing to look at.
+Decided by the manifest list alone, so that a table whose manifests are good costs nothing to look at; only v4 tables that
+Java is to read are looked at more closely, for relative paths.
 """
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import TypeAlias
 
-from icefloe import errors, manifests as mf, metadata as md, partitioning as pt, properties as props
+from icefloe import errors, manifests as mf, metadata as md, parallel, partitioning as pt, properties as props
 from icefloe.schema import IcebergType, decode_bound
 
 ROLL = 1.2
 """How much larger than the target a manifest may become, as in the Java library."""
+_WORKERS = min(4, os.cpu_count() or 1)
 _MANY = 2
 """Manifests are too many when there are so many times the number that their bytes need."""
 
@@ -74,6 +77,8 @@ class ManifestGroup:
     content: mf.ManifestContent
     manifests: tuple[mf.ManifestFile, ...]
     reason: str
+    is_needed: bool = False
+    """Whether they are written anew even if they stay as many."""
 
     @property
     def live_files(self) -> int:
@@ -91,17 +96,41 @@ def live_files(manifest: mf.ManifestFile) -> int:
 
 
 def groups_to_rewrite(
-    metadata: md.TableMetadata, live: Iterable[mf.ManifestFile], choice: ManifestChoice
+    metadata: md.TableMetadata,
+    live: Iterable[mf.ManifestFile],
+    choice: ManifestChoice,
+    outdated: frozenset[str] = frozenset(),
 ) -> list[ManifestGroup]:
-    """The groups of manifests that are worth it; none if sizes and order are good already."""
+    """The groups of manifests that are worth it; none if sizes and order are good already.
+
+    `outdated` are locations of manifests that are not in the form that the table asks for.
+    """
     groups: dict[tuple[int, mf.ManifestContent], list[mf.ManifestFile]] = {}
     for manifest in filter(choice.includes, live):
         groups.setdefault((manifest.partition_spec_id, manifest.content), []).append(manifest)
-    return [
-        ManifestGroup(spec_id, content, tuple(members), reason)
-        for (spec_id, content), members in groups.items()
-        if (reason := _reason(metadata, spec_id, members, choice)) is not None
-    ]
+    found = []
+    for (spec_id, content), members in groups.items():
+        is_needed = any(each.manifest_path in outdated for each in members)
+        reason = "paths in them are relative" if is_needed else _reason(metadata, spec_id, members, choice)
+        if reason is not None:
+            found.append(ManifestGroup(spec_id, content, tuple(members), reason, is_needed))
+    return found
+
+
+def outdated_manifests(
+    metadata: md.TableMetadata, live: Iterable[mf.ManifestFile], read: mf.Read, limits: md.Limits
+) -> frozenset[str]:
+    """The manifests with relative paths, if the table asks for the form that Java reads; these alone are read for that."""
+    if not metadata.is_for_java:
+        return frozenset()
+    paths = mf.wanted("file_path", "referenced_data_file", partition=False)
+
+    def is_outdated(manifest: mf.ManifestFile) -> bool:
+        stored = mf.decode_manifest(read(manifest.manifest_path), manifest.manifest_path, paths, limits=limits)
+        return stored.has_relative_paths
+
+    known = parallel.in_order(lambda each: (each.manifest_path, is_outdated(each)), live, _WORKERS, "icefloe-manifests")
+    return frozenset(path for path, outdated in known if outdated)
 
 
 def _reason(

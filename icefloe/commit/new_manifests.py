@@ -18,6 +18,7 @@ from icefloe.commit.named_files import NamedFiles
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import Mask, PartitionSet, as_mask, by_partition_type, normal_paths
 from icefloe.schema import Schema
+from icefloe.versions import Feature, allows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,14 +47,16 @@ def write_entries(
         content=content,
         codec=props.MANIFEST_COMPRESSION.of(metadata.properties),
         level=_level(metadata.properties.get(props.MANIFEST_COMPRESSION_LEVEL.key)),
-        table_location=metadata.relative_to,
+        table_location=metadata.writes_relative_to,
         older_schemas=metadata.schemas_newest_first,
+        stats=mf.StatsForm.BOTH if metadata.is_for_java else None,
+        container=_container(metadata),
     )
     return tuple(
         mf.write_manifests(
             columns,
             form,
-            parent.bench.manifest_names(metadata),
+            parent.bench.manifest_names(metadata, form.container),
             parent.bench.write,
             target_size=target_size or props.MANIFEST_TARGET_SIZE_BYTES.of(metadata.properties),
         )
@@ -72,6 +75,19 @@ def _schema_of(columns: mf.ManifestColumns, spec: pt.PartitionSpec, schemas: Seq
     )
 
 
+def _container(metadata: md.TableMetadata) -> str:
+    """The format of new manifests: Avro, as in the spec, or Parquet, which Java 1.12 writes and reads in v4 tables."""
+    chosen = props.V4_MANIFEST_FORMAT.of(metadata.properties)
+    if chosen == props.AVRO or metadata.is_for_java:
+        return chosen
+    if not allows(metadata.format_version, Feature.CONTENT_STATS):
+        return props.AVRO
+    raise errors.InvalidPropertyError(
+        f"property {props.V4_MANIFEST_FORMAT.key!r} is {chosen!r}, which the spec does not have; it goes with"
+        f" {props.V4_COMPAT.key!r} = {props.JAVA_1_12!r} only"
+    )
+
+
 def _level(text: str | None) -> int | None:
     if text is None:
         return None
@@ -85,9 +101,10 @@ def _level(text: str | None) -> int | None:
 def form_of(metadata: md.TableMetadata) -> Hashable:
     """What manifests of one attempt must have in common with those of another to be used again.
 
-    The version; and the location, where paths are relative to that: files stay where they are when the table moves.
+    The version; the location, where paths are relative to that: files stay where they are when the table moves; and what
+    the table's properties say of the form.
     """
-    return metadata.format_version, metadata.relative_to
+    return metadata.format_version, metadata.writes_relative_to, metadata.is_for_java, _container(metadata)
 
 
 def write_added(parent: Parent, key: Hashable, groups: Sequence[FileGroup]) -> tuple[mf.ManifestFile, ...]:

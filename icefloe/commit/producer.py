@@ -155,7 +155,7 @@ def make_snapshot(parent: Parent, delta: Delta, target: Target) -> md.Snapshot:
         parent_snapshot_id=parent_id,
         sequence_number=number,
         first_row_id=first_row_id,
-        table_location=metadata.relative_to,
+        table_location=metadata.writes_relative_to,
     )
     location = parent.bench.list_name(metadata, parent.snapshot_id)
     parent.bench.write(location, listed.data)
@@ -163,7 +163,7 @@ def make_snapshot(parent: Parent, delta: Delta, target: Target) -> md.Snapshot:
     return md.Snapshot(
         snapshot_id=parent.snapshot_id,
         timestamp_ms=parent.bench.clock_ms(),
-        manifest_list=md.relativize(metadata.relative_to, location),
+        manifest_list=metadata.stored_path(location),
         summary=totals.summarize(
             delta.operation,
             _counts(parent, delta, listed.manifests),

@@ -15,7 +15,14 @@ import pyarrow as pa
 from icefloe import errors, manifests as mf, metadata as md, parallel, properties as props
 from icefloe.commit.added import FileGroup
 from icefloe.commit.entry_spool import BUDGET, EntrySpool, RankedEntries
-from icefloe.commit.manifest_groups import ROLL, ManifestChoice, ManifestGroup, groups_to_rewrite, live_files
+from icefloe.commit.manifest_groups import (
+    ROLL,
+    ManifestChoice,
+    ManifestGroup,
+    groups_to_rewrite,
+    live_files,
+    outdated_manifests,
+)
 from icefloe.commit.new_manifests import NewManifests, concat_entries, form_of, write_entries
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import by_partition_type, concat_partitions, partition_order
@@ -88,7 +95,9 @@ class RewriteManifests:
         """What is rewritten together: what was chosen in the first attempt, as long as it is still live."""
         if self._choice.only is not None:
             _check_all(self._choice.only, live)
-        now = groups_to_rewrite(parent.metadata, live, self._choice)
+        storage = parent.bench.storage
+        outdated = outdated_manifests(parent.metadata, live, parent.bench.read, storage.limits)
+        now = groups_to_rewrite(parent.metadata, live, self._choice, outdated)
         planned = parent.bench.remember(("chosen", self), lambda: now)
         is_live = set(live).issuperset(manifest for group in planned for manifest in group.manifests)
         return planned if is_live else now
@@ -134,7 +143,7 @@ class _Rewriting:
         """The new manifests; none if they would be as many as before, since each has another type of partitions."""
         parts = self.group.parts(self._target)
         kinds = self._alike()
-        if parts == 1 and len(kinds) == len(self.group.manifests) > 1:
+        if parts == 1 and len(kinds) == len(self.group.manifests) > 1 and not self.group.is_needed:
             return ()
         stage = Stage("manifests", len(self.group.manifests), self.progress)
         return tuple(manifest for alike in kinds for manifest in self._written(alike, parts, stage))

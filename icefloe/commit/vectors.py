@@ -175,7 +175,7 @@ def write_vectors(
         return ()
     spelled = {files[path].path: files[path] for path in vectors}
     named = {files[path].path: vector for path, vector in vectors.items()}
-    data, blobs = write_deletion_vectors(named, parent.metadata.relative_to)
+    data, blobs = write_deletion_vectors(named, parent.metadata.writes_relative_to)
     location = parent.bench.vectors_name(parent.metadata)
     parent.bench.write(location, data)
     return tuple(

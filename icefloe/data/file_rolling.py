@@ -149,6 +149,8 @@ def data_file_of(done: WrittenFile, location: str, file_format: str, **fields: A
         nan_value_counts=metrics.nan_value_counts,
         lower_bounds=metrics.lower_bounds,
         upper_bounds=metrics.upper_bounds,
+        tight_bounds=metrics.tight_bounds,
+        avg_value_sizes=metrics.avg_value_sizes,
         split_offsets=done.split_offsets or None,
         **fields,
     )

@@ -2,12 +2,16 @@
 
 import math
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe import errors, schema as sc
+from icefloe import errors, properties as props, schema as sc
 from icefloe.formats.metrics import Metrics, MetricsMode, leaves
 from icefloe.schema import types
+
+SIZED_TYPES = (types.StringType, types.BinaryType, types.VariantType, types.GeometryType, types.GeographyType)
+"""Types whose values differ in size, so that an average says something."""
 
 
 class MetricsCollector:
@@ -42,6 +46,8 @@ class MetricsCollector:
             {column.field_id: column.nans for column in columns if column.is_float},
             {field_id: low for field_id, (low, _) in bounds.items() if low is not None},
             {field_id: high for field_id, (_, high) in bounds.items() if high is not None},
+            {column.field_id: column.is_tight for column in columns if None not in bounds[column.field_id]},
+            {column.field_id: size for column in columns if (size := column.average_size) is not None},
         )
 
 
@@ -55,6 +61,7 @@ class _Column:
         self._kind = kind
         self._mode = mode
         self._range: _Range | sc.BoxCollector | None = None
+        self._bytes: int | None = 0 if isinstance(kind, SIZED_TYPES) else None
         if mode.bounds and not isinstance(kind, types.VariantType):
             if isinstance(kind, types.GeometryType | types.GeographyType):
                 self._range = sc.BoxCollector(kind)
@@ -68,6 +75,20 @@ class _Column:
             self.nans += pc.sum(pc.is_nan(values)).as_py() or 0
         if self._range is not None:
             self._range.add(values)
+        if self._bytes is not None:
+            self._bytes += byte_count(values)
+
+    @property
+    def average_size(self) -> int | None:
+        """Bytes of a value on average, as far as values have sizes of their own and there are some."""
+        present = self.values - self.nulls
+        return None if self._bytes is None or not present else min(round(self._bytes / present), props.MAX_INT)
+
+    @property
+    def is_tight(self) -> int:
+        """Whether both bounds are values of the column."""
+        values = self._range
+        return int(isinstance(values, _Range) and are_tight(values.low, values.high, self._kind, self._mode))
 
     def bounds(self) -> tuple[bytes | None, bytes | None]:
         match self._range:
@@ -112,6 +133,36 @@ def internal_value(scalar: pa.Scalar, kind: types.IcebergType) -> sc.Value:
     except UnicodeDecodeError as error:
         raise errors.InvalidValueError(f"a text is not UTF-8: {error.object!r}") from None
     return sc.coerce(value, kind) if isinstance(kind, types.UUIDType) else value
+
+
+def byte_count(values: pa.Array | pa.ChunkedArray) -> int:
+    """The bytes of all values that are not null, of text, bytes or structs of these."""
+    if isinstance(values, pa.ChunkedArray):
+        return sum(map(byte_count, values.chunks))
+    if isinstance(values.type, pa.BaseExtensionType):
+        values = values.storage
+    if pa.types.is_struct(values.type):
+        return sum(byte_count(child) for child in values.flatten())
+    is_plain = pa.types.is_string(values.type) or pa.types.is_binary(values.type)
+    if is_plain and len(values) and not values.null_count:
+        # Where nothing is null, the ends of the values say it all.
+        offsets = np.frombuffer(values.buffers()[1], np.int32, len(values) + 1, values.offset * 4)
+        return int(offsets[-1]) - int(offsets[0])
+    is_sized = is_plain or pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
+    return (pc.sum(pc.binary_length(values)).as_py() or 0) if is_sized else int(values.nbytes)
+
+
+def are_tight(low: sc.Value, high: sc.Value, kind: types.IcebergType, mode: MetricsMode) -> bool:
+    """Whether bounds stay what the values are when they are encoded as the mode says."""
+    if low is None or high is None:
+        return False
+    if isinstance(kind, types.FloatType | types.DoubleType):
+        # A zero may have become another one.
+        return bool(low != 0 and high != 0)
+    width = mode.width
+    return width is None or (
+        sc.truncate_lower(low, kind, width) == low and sc.truncate_upper(high, kind, width) == high
+    )
 
 
 def encode_bounds(

@@ -24,6 +24,10 @@ class Metrics:
     nan_value_counts: Mapping[int, int] = field(default_factory=dict)
     lower_bounds: Mapping[int, bytes] = field(default_factory=dict)
     upper_bounds: Mapping[int, bytes] = field(default_factory=dict)
+    tight_bounds: Mapping[int, int] = field(default_factory=dict)
+    """1 where both bounds are values of the file, 0 where one of them was cut or rounded."""
+    avg_value_sizes: Mapping[int, int] = field(default_factory=dict)
+    """Bytes of a value that is not null, of types whose values differ in size."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from icefloe.schema import Schema, field_to_arrow, is_promotion, schema_to_arrow
 NEEDED = mf.ALWAYS | {"file_path", "file_size_in_bytes"}
 """What is read of a manifest in any case."""
 
-_MAPS = {metric.value: metric for metric in mf.Metric}
+_MAPS = {metric.value: metric for metric in mf.MAP_METRICS}
 _DATA_FILE = "data_file"
 
 _CONTENT = {"data_files": mf.ManifestContent.DATA, "delete_files": mf.ManifestContent.DELETES}

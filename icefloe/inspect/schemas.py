@@ -110,7 +110,7 @@ def _file_fields(partition: types.StructType) -> Iterator[types.NestedField]:
         yield _required(mf.PARTITION_ID, "partition", partition)
     yield mf.column_field("record_count", required=True)
     yield mf.column_field("file_size_in_bytes", required=True)
-    yield from map(mf.metric_field, mf.Metric)
+    yield from map(mf.metric_field, mf.MAP_METRICS)
     for name in ("key_metadata", "split_offsets", "equality_ids", "sort_order_id"):
         yield mf.column_field(name)
     for name in ("first_row_id", "referenced_data_file", "content_offset", "content_size_in_bytes"):

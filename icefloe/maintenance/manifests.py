@@ -93,7 +93,8 @@ def plan_manifests(
     ref = metadata.refs.get(name)
     snapshot = metadata.current_snapshot() if ref is None else metadata.snapshot(ref.snapshot_id)
     live = () if snapshot is None else _live_manifests(table, snapshot)
-    groups = tuple(map(_shown, cm.groups_to_rewrite(metadata, live, choice)))
+    outdated = cm.outdated_manifests(metadata, live, table.storage.read, table.storage.limits)
+    groups = tuple(map(_shown, cm.groups_to_rewrite(metadata, live, choice, outdated)))
     return RewriteManifestsPlan(
         groups, None if snapshot is None else snapshot.snapshot_id, choice.sort_by, name, _table=table
     )

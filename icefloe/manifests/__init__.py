@@ -31,7 +31,7 @@ from icefloe.manifests.list_codec import (
 )
 from icefloe.manifests.metrics import MetricColumns, list_offsets
 from icefloe.manifests.of_snapshot import ManifestCache, SnapshotManifests, error_of_snapshot
-from icefloe.manifests.reader import decode_manifest, read_manifest
+from icefloe.manifests.reader import Read, decode_manifest, read_manifest
 from icefloe.manifests.relocation import relocated_list, relocated_manifest, with_paths, with_text_bounds
 from icefloe.manifests.summaries import (
     SummaryColumns,
@@ -41,6 +41,7 @@ from icefloe.manifests.summaries import (
     summarize_partitions,
 )
 from icefloe.manifests.values import (
+    MAP_METRICS,
     UNASSIGNED_SEQUENCE_NUMBER,
     DataFile,
     EntryStatus,

@@ -146,6 +146,13 @@ class ManifestColumns:
         """The entries with every path a location (spec: Path Resolution); nothing changes without a table location."""
         return self if table_location is None else self._with_paths(_resolved, table_location)
 
+    @property
+    def has_relative_paths(self) -> bool:
+        """Whether a path of an entry is no location by itself."""
+        names = self.columns.keys() & {"file_path", "referenced_data_file"}
+        absolute = (pc.match_substring_regex(self.columns[name], _ABSOLUTE) for name in names)
+        return not all(pc.all(each, min_count=0).as_py() for each in absolute)
+
     def relativized(self, table_location: str) -> "ManifestColumns":
         """The entries with paths under the table location cut short (spec: Path Relativization)."""
         return self._with_paths(_relativized, table_location)

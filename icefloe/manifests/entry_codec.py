@@ -7,7 +7,7 @@ from operator import attrgetter
 
 from icefloe import errors, partitioning as pt
 from icefloe.avro import Choice, Take, TakeEach, TakeFields, TakeList, TakePairs, TakeSpread
-from icefloe.manifests.values import ManifestContent, Metric
+from icefloe.manifests.values import MAP_METRICS, ManifestContent, Metric
 from icefloe.schema import JSON, Schema, schema_to_json, types
 from icefloe.versions import Feature, allows
 
@@ -101,7 +101,7 @@ def file_type(version: int, partition: types.StructType, stored: Stored) -> type
     if stored.content_stats is not None:
         fields.append(types.NestedField(CONTENT_STATS_ID, CONTENT_STATS_ROLE, stored.content_stats))
     # Sizes on disk have no place in content stats, so their map is written in any case.
-    fields += [metric_field(metric) for metric in Metric if stored.maps or metric is Metric.COLUMN_SIZES]
+    fields += [metric_field(metric) for metric in MAP_METRICS if stored.maps or metric is Metric.COLUMN_SIZES]
     fields += [column_field("key_metadata"), column_field("split_offsets")]
     if allows(version, Feature.DELETE_FILES):
         fields.append(column_field("equality_ids"))
@@ -192,7 +192,7 @@ def choose(wanted: Wanted) -> TakeFields:
     if wanted.partition:
         file.append((PARTITION_ID, PARTITION_ROLE, TakeEach(PARTITION_ROLE)))
     if field_ids is None or field_ids:
-        for metric in sorted(wanted.metrics, key=attrgetter("value")):
+        for metric in sorted(wanted.metrics & METRIC_IDS.keys(), key=attrgetter("value")):
             role = metric.value
             taken: Choice = TakePairs((role, 0)) if field_ids is None else TakeSpread(role, field_ids)
             file.append((METRIC_IDS[metric], role, taken))

@@ -56,7 +56,7 @@ def _paths(schema: pa.Schema, wanted: ec.Wanted) -> list[str]:
     if wanted.partition:
         inner.add(ec.PARTITION_ID)
     if wanted.metrics:
-        inner |= {ec.METRIC_IDS[metric] for metric in wanted.metrics} | {ec.CONTENT_STATS_ID}
+        inner |= {ec.METRIC_IDS[metric] for metric in wanted.metrics & ec.METRIC_IDS.keys()} | {ec.CONTENT_STATS_ID}
     paths = [field.name for field in schema if _field_id(field) in ec.ENTRY_COLUMNS.values()]
     for field in schema:
         if _field_id(field) == ec.DATA_FILE_ID and pa.types.is_struct(field.type):

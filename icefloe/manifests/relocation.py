@@ -112,8 +112,7 @@ def _stored(columns: ManifestColumns, container: avro.Container, schema: Schema)
     has_maps = f'"{Metric.LOWER_BOUNDS.value}"'.encode() in text
     if f'"{ec.CONTENT_STATS_ROLE}"'.encode() not in text:
         return ec.Stored(True)
-    with_stats = {field_id for metric in Metric for field_id in columns.metrics.field_ids(metric)}
-    stats = content_stats_type(schema, with_stats)
+    stats = content_stats_type(schema, columns.metrics)
     return ec.Stored(has_maps, stats if stats.fields else None)
 
 

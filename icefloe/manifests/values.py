@@ -37,7 +37,10 @@ class ManifestContent(IntEnum):
 
 
 class Metric(Enum):
-    """A statistic that is kept for each column of a file; the value names the map that holds it."""
+    """A statistic that is kept for each column of a file; the value names the map that holds it.
+
+    The last two have no map in manifests: only the content stats of v4 keep them (`MAP_METRICS` are the others).
+    """
 
     COLUMN_SIZES = "column_sizes"
     VALUE_COUNTS = "value_counts"
@@ -45,6 +48,8 @@ class Metric(Enum):
     NAN_VALUE_COUNTS = "nan_value_counts"
     LOWER_BOUNDS = "lower_bounds"
     UPPER_BOUNDS = "upper_bounds"
+    TIGHT_BOUNDS = "tight_bounds"
+    AVG_VALUE_SIZES = "avg_value_sizes"
 
     @property
     def is_bound(self) -> bool:
@@ -52,11 +57,19 @@ class Metric(Enum):
         return self in (Metric.LOWER_BOUNDS, Metric.UPPER_BOUNDS)
 
 
+MAP_METRICS: tuple[Metric, ...] = tuple(
+    metric for metric in Metric if metric not in (Metric.TIGHT_BOUNDS, Metric.AVG_VALUE_SIZES)
+)
+"""The metrics that manifests of every version can hold."""
+
+
 @dataclass(frozen=True, slots=True)
 class DataFile:
     """A data or delete file (spec: Data File Fields). Metrics are by field id, bounds in binary form; missing is unknown.
 
-    `partition` holds one internal value for each field of the spec, in its order.
+    `partition` holds one internal value for each field of the spec, in its order. `tight_bounds` says of columns whether
+    both bounds are values of the file (1) or may be beyond them (0), and `avg_value_sizes` how many bytes a value has;
+    only v4 tables keep these, so that files are equal without them.
     """
 
     file_path: str
@@ -80,6 +93,8 @@ class DataFile:
     referenced_data_file: str | None = None
     content_offset: int | None = None
     content_size_in_bytes: int | None = None
+    tight_bounds: Mapping[int, int] = field(default_factory=dict, hash=False, compare=False)
+    avg_value_sizes: Mapping[int, int] = field(default_factory=dict, hash=False, compare=False)
 
     @property
     def is_deletion_vector(self) -> bool:

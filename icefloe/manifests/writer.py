@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe import avro, errors, parallel
+from icefloe import avro, errors, parallel, properties as props
 from icefloe.manifests import entry_codec as ec, values as mf
 from icefloe.manifests.checks import check_entries
 from icefloe.manifests.columns import ManifestColumns, columns_of
@@ -59,6 +59,8 @@ class ManifestFormat:
     stats: StatsForm | None = None
     table_location: str | None = None
     older_schemas: tuple[Schema, ...] = ()
+    container: str = props.AVRO
+    """`avro`, or `parquet`, which is not in the spec."""
 
     def __post_init__(self) -> None:
         check_version(self.version)
@@ -144,8 +146,7 @@ def _prepared(columns: ManifestColumns, form: ManifestFormat) -> ManifestColumns
 def _stored(columns: ManifestColumns, form: ManifestFormat) -> ec.Stored:
     if form.stats_form is StatsForm.MAPS:
         return ec.Stored(True)
-    with_stats = {field_id for metric in mf.Metric for field_id in columns.metrics.field_ids(metric)}
-    stats = content_stats_type(form.schema, with_stats)
+    stats = content_stats_type(form.schema, columns.metrics)
     return ec.Stored(form.stats_form is StatsForm.BOTH, stats if stats.fields else None)
 
 
@@ -157,7 +158,7 @@ def entry_lookup(columns: ManifestColumns, stored: ec.Stored, schema: Schema) ->
         if name in columns.columns
     }
     lookup.update(columns.partition)
-    for metric in mf.Metric:
+    for metric in mf.MAP_METRICS:
         if stored.maps or metric is mf.Metric.COLUMN_SIZES:
             lookup[ec.METRIC_IDS[metric]] = columns.metrics.as_map(metric)
     if stored.content_stats is not None:
@@ -193,6 +194,14 @@ def _files(
     workers: int,
 ) -> Iterator[tuple[int, int, bytes]]:
     """(first entry, entries, bytes) of each file."""
+    if form.container == props.PARQUET:
+        # Few tables have such manifests, and the library takes a while to load.
+        from icefloe.manifests.parquet_writer import parquet_files
+
+        texts = _header(form.version, _Same(form.schema), form.spec, form.content, struct)[1]
+        lookup = entry_lookup(columns, stored, form.schema)
+        yield from parquet_files(struct, lookup, len(columns), texts, form.codec, form.level, target_size)
+        return
     codec = avro.codec_named(form.codec)
     schema, texts = _header(form.version, _Same(form.schema), form.spec, form.content, struct)
 

@@ -68,9 +68,12 @@ def apply_all(
     if applied.metadata is base:
         return base
     finished = finish(applied, now_ms)
+    if finished.is_for_java:
+        # What was written before is absolute from now on, too; what is in the files stays as it is.
+        finished = structure.with_paths(finished, finished.resolve).evolve(location_of_catalog=False)
     if base is None or base_location is None:
         return finished
-    log = (*base.metadata_log, MetadataLogEntry(base_location, base.last_updated_ms))
+    log = (*finished.metadata_log, MetadataLogEntry(finished.stored_path(base_location), base.last_updated_ms))
     limit = props.METADATA_PREVIOUS_VERSIONS_MAX.of(finished.properties)
     return finished.evolve(metadata_log=log[-max(1, limit) :])
 
@@ -130,7 +133,8 @@ def _alone(metadata: TableMetadata, update: _LoneUpdate) -> TableMetadata:
         case up.UpgradeFormatVersionUpdate(version):
             return structure.upgrade(metadata, version)
         case up.SetLocationUpdate(location):
-            return metadata.changed(location=checked_location(location, metadata.format_version))
+            stored = checked_location(location, metadata.format_version)
+            return metadata.changed(location=stored, location_of_catalog=False)
         case up.SetPropertiesUpdate(updates):
             props.refuse_reserved(updates)
             return metadata.changed(properties={**metadata.properties, **updates})

@@ -1,7 +1,8 @@
 """How schemas, partition specs, sort orders and the format version of a table change; every function returns new metadata."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import partial
 
 from icefloe import errors, partitioning as pt
 from icefloe.metadata.creation import INITIAL_SCHEMA_ID, INITIAL_SPEC_ID, checked_location
@@ -138,22 +139,26 @@ def _with_absolute_paths(metadata: TableMetadata) -> TableMetadata:
     location = checked_location(metadata.location, metadata.format_version)
     if location is None:
         return metadata
+    return with_paths(metadata, partial(qualify, location)).evolve(location=location)
 
-    def qualified(snapshot: Snapshot) -> Snapshot:
+
+def with_paths(metadata: TableMetadata, change: Callable[[str], str]) -> TableMetadata:
+    """The table with every path in its metadata changed; files and what is in them are not touched."""
+
+    def snapshot_with(snapshot: Snapshot) -> Snapshot:
         if snapshot.manifest_list is not None:
-            return replace(snapshot, manifest_list=qualify(location, snapshot.manifest_list))
-        return replace(snapshot, manifests=tuple(qualify(location, manifest) for manifest in snapshot.manifests or ()))
+            path = change(snapshot.manifest_list)
+            return snapshot if path == snapshot.manifest_list else replace(snapshot, manifest_list=path)
+        return replace(snapshot, manifests=tuple(map(change, snapshot.manifests or ())))
+
+    def file_with(file: OfSnapshot) -> OfSnapshot:
+        return replace(file, statistics_path=change(file.statistics_path))
 
     return metadata.evolve(
-        location=location,
-        snapshots=tuple(qualified(snapshot) for snapshot in metadata.snapshots),
-        statistics=tuple(_qualified(file, location) for file in metadata.statistics),
-        partition_statistics=tuple(_qualified(file, location) for file in metadata.partition_statistics),
+        snapshots=tuple(map(snapshot_with, metadata.snapshots)),
+        statistics=tuple([file_with(file) for file in metadata.statistics]),
+        partition_statistics=tuple([file_with(file) for file in metadata.partition_statistics]),
         metadata_log=tuple(
-            replace(entry, metadata_file=qualify(location, entry.metadata_file)) for entry in metadata.metadata_log
+            replace(entry, metadata_file=change(entry.metadata_file)) for entry in metadata.metadata_log
         ),
     )
-
-
-def _qualified(file: OfSnapshot, location: str) -> OfSnapshot:
-    return replace(file, statistics_path=qualify(location, file.statistics_path))

@@ -155,7 +155,9 @@ def unpack_metadata_file(data: bytes, limits: Limits = DEFAULT_LIMITS) -> bytes:
 
 def encode_metadata_file(metadata: TableMetadata, compression: MetadataCompression = MetadataCompression.NONE) -> bytes:
     """The bytes of a metadata file; `metadata.files` has the name that goes with the compression."""
-    return pack_metadata_file(metadata_to_json(metadata), compression)
+    # What the catalog supplies is not the table's to say: it may be elsewhere tomorrow.
+    stored = metadata.evolve(location=None) if metadata.location_of_catalog else metadata
+    return pack_metadata_file(metadata_to_json(stored), compression)
 
 
 def pack_metadata_file(text: bytes, compression: MetadataCompression) -> bytes:

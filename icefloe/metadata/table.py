@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
-from icefloe.errors import NoSuchObjectError, NoSuchSnapshotError
-from icefloe.metadata.locations import resolve_location
+from icefloe import properties as props
+from icefloe.errors import InvalidLocationError, NoSuchObjectError, NoSuchSnapshotError
+from icefloe.metadata.locations import relativize, resolve_location
 from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRef
 from icefloe.metadata.snapshot import INITIAL_SEQUENCE_NUMBER, MetadataLogEntry, Snapshot, SnapshotLogEntry
 from icefloe.partitioning import PartitionSpec, SortOrder, partition_type
@@ -99,6 +100,8 @@ class TableMetadata:
     partition_statistics: tuple[PartitionStatisticsFile, ...] = ()
     next_row_id: int = 0
     encryption_keys: tuple[EncryptedKey, ...] = ()
+    location_of_catalog: bool = False
+    """Whether the metadata file names no location, so that the catalog supplied it."""
 
     def __getstate__(self) -> dict[str, object]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -167,9 +170,34 @@ class TableMetadata:
         """The location that relative paths in the metadata stand on; None in versions without such paths."""
         return self.location if allows(self.format_version, Feature.RELATIVE_PATHS) else None
 
+    @property
+    def writes_relative_to(self) -> str | None:
+        """The location that new paths are written relative to; None where they are written as locations."""
+        return None if self.is_for_java else self.relative_to
+
+    @property
+    def is_for_java(self) -> bool:
+        """Whether a v4 table is written in the form that Java 1.12 reads: with locations, and with statistics as maps."""
+        return allows(self.format_version, Feature.RELATIVE_PATHS) and props.V4_COMPAT.of(self.properties) is not None
+
     def resolve(self, path: str) -> str:
         """The location that a path in the metadata stands for."""
         return resolve_location(self.location, path) if allows(self.format_version, Feature.RELATIVE_PATHS) else path
+
+    def stored_path(self, location: str) -> str:
+        """The form in which the metadata stores the location of a new file."""
+        return relativize(self.writes_relative_to, location)
+
+    def located(self, metadata_file: str) -> "TableMetadata":
+        """The metadata of a file; if it names no table location, that is the folder in which its folder `metadata` is."""
+        if self.location is not None:
+            return self
+        folder = metadata_file.rpartition("/")[0]
+        if not folder.endswith("/metadata"):
+            raise InvalidLocationError(
+                f"{metadata_file} names no table location, and is not in a folder `metadata`, from which it could be derived"
+            )
+        return self.evolve(location=folder.removesuffix("/metadata"), location_of_catalog=True)
 
     def schema(self, schema_id: int | None = None) -> Schema:
         """The current schema, or the one of that id."""

@@ -24,7 +24,7 @@ from icefloe.storage.identities import identities
 WANTED_OF_DELETES = mf.Wanted(
     mf.ALL_COLUMNS,
     True,
-    frozenset(mf.Metric) - {mf.Metric.COLUMN_SIZES},
+    frozenset(mf.MAP_METRICS) - {mf.Metric.COLUMN_SIZES},
     None,
 )
 """What is decoded of delete manifests; which columns are keys is known only afterwards."""

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.manifests import DataFile, FileContent, ManifestColumns, Metric
+from icefloe.manifests import MAP_METRICS, DataFile, FileContent, ManifestColumns
 from icefloe.planning.partitions import Numbers
 from icefloe.schema import Value
 
@@ -27,7 +27,7 @@ def data_files(files: ManifestColumns, group_of: Numbers, tuples: Sequence[tuple
         _mapped(files, "content", FileContent, FileContent.DATA),
         repeat(files.spec_id),
         map(tuples.__getitem__, group_of.tolist()),
-        *(none for _ in Metric),
+        *(none for _ in MAP_METRICS),
         _values(files, "key_metadata"),
         _tuples(files, "split_offsets"),
         _tuples(files, "equality_ids"),
@@ -36,6 +36,8 @@ def data_files(files: ManifestColumns, group_of: Numbers, tuples: Sequence[tuple
         _values(files, "referenced_data_file"),
         _values(files, "content_offset"),
         _values(files, "content_size_in_bytes"),
+        none,
+        none,
     )
 
 

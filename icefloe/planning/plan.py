@@ -27,7 +27,7 @@ _OF_DATA = mf.ALWAYS | {
     "split_offsets",
     "sort_order_id",
 }
-_FOR_PRUNING = frozenset(mf.Metric) - {mf.Metric.COLUMN_SIZES}
+_FOR_PRUNING = frozenset(mf.MAP_METRICS) - {mf.Metric.COLUMN_SIZES}
 
 
 def live_entries(columns: mf.ManifestColumns) -> ex.Mask:

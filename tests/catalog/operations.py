@@ -284,7 +284,7 @@ def check_whole(catalog: Catalog, name: str) -> None:
     """Fail unless every file that any snapshot needs is there, and numbers and row ids are in order."""
     table = catalog.load_table(name)
     metadata = table.metadata
-    needed = {str(table.metadata_location), *(each.metadata_file for each in metadata.metadata_log)}
+    needed = {str(table.metadata_location), *(metadata.resolve(each.metadata_file) for each in metadata.metadata_log)}
     lists = [str(each.manifest_list) for each in table.snapshots()]
     lists += [each.statistics_path for each in table.statistics()]
     relative = allows(metadata.format_version, Feature.RELATIVE_PATHS)

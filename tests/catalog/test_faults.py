@@ -215,7 +215,7 @@ def test_a_file_that_another_writer_has_built_on_stays(change: str) -> None:
         assert catalog.load_table(NAME).properties["a"] == "b"
     found = catalog.load_table(NAME)
     assert len(live_files(found)) == (2 if change == "append" else 1)
-    log = [each.metadata_file for each in found.metadata.metadata_log]
+    log = [found.metadata.resolve(each.metadata_file) for each in found.metadata.metadata_log]
     assert len(log) == 2
     assert all(catalog.storage.exists(each) for each in log)
 
@@ -236,7 +236,10 @@ def test_the_file_of_a_lost_race_goes_when_the_table_was_read_again(
     table.set_properties({"a": "b"})
     names = {each for each in files_below(losing, table.location()) if each.endswith(".metadata.json")}
     found = losing.load_table(NAME)
-    assert names == {found.metadata_location, *(each.metadata_file for each in found.metadata.metadata_log)}
+    assert names == {
+        found.metadata_location,
+        *(found.metadata.resolve(each.metadata_file) for each in found.metadata.metadata_log),
+    }
     assert found.properties["a"] == "b"
 
 

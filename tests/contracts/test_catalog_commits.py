@@ -41,7 +41,7 @@ def test_commits_follow_each_other(catalog: Catalog, make: Maker, version: int) 
     assert loaded.metadata == table.metadata
     assert sorted(live_files(loaded)) == sorted(files)
     assert is_linear(loaded)
-    log = [entry.metadata_file for entry in loaded.metadata.metadata_log]
+    log = [loaded.metadata.resolve(entry.metadata_file) for entry in loaded.metadata.metadata_log]
     assert len(log) == 3
     assert all(catalog.storage.exists(each) for each in log)
     assert (

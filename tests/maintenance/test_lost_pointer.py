@@ -54,7 +54,7 @@ def test_the_newest_file_is_registered_again(catalog: Catalog, properties: dict[
 
 def test_a_pointer_to_a_file_that_is_gone(catalog: Catalog) -> None:
     table = new_table(catalog)
-    before = table.metadata.metadata_log[-1].metadata_file
+    before = table.metadata.resolve(table.metadata.metadata_log[-1].metadata_file)
     list(table.storage.delete([str(table.metadata_location)]))
     with pytest.raises(LocationNotFoundError):
         catalog.load_table("db.t")
@@ -66,13 +66,13 @@ def test_a_pointer_to_a_file_that_is_gone(catalog: Catalog) -> None:
 
 def test_a_commit_that_certainly_lost_does_not_count(catalog: Catalog) -> None:
     table = new_table(catalog)
-    fork(table, table.metadata.metadata_log[-2].metadata_file)
+    fork(table, table.metadata.resolve(table.metadata.metadata_log[-2].metadata_file))
     assert catalog.find_lost_table(str(table.location()), silent).metadata_location == table.metadata_location
 
 
 def test_two_commits_on_one_state_are_left_to_people(catalog: Catalog) -> None:
     table = new_table(catalog)
-    other = fork(table, table.metadata.metadata_log[-1].metadata_file)
+    other = fork(table, table.metadata.resolve(table.metadata.metadata_log[-1].metadata_file))
     lost = catalog.find_lost_table(str(table.location()), silent)
     assert set(lost.tips) == {other, table.metadata_location}
     assert lost.report is None

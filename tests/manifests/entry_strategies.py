@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from icefloe.manifests import DataFile, EntryStatus, FileContent, ManifestContent, ManifestEntry
 from icefloe.partitioning import UNPARTITIONED, PartitionField, PartitionSpec, partition_type, transforms as tr
-from icefloe.schema import GeoPoint, Schema, encode_bound, types
+from icefloe.schema import GeoPoint, Schema, encode_bound, reserved, types
 from icefloe.versions import Feature, allows
 from tests.strategies import nullable_values_of, texts, values_of
 
@@ -36,7 +36,7 @@ def schema_for(version: int) -> Schema:
     """A column of every type that the version has."""
     kinds: tuple[Any, ...] = _KINDS
     if allows(version, Feature.NANOSECOND_TIMESTAMPS):
-        kinds = (*kinds, types.TimestampNanoType(), types.GeometryType())
+        kinds = (*kinds, types.TimestampNanoType(), types.GeometryType(), types.VariantType())
     fields = [types.NestedField(i, f"c{i}", kind) for i, kind in enumerate(kinds, 1)]
     return Schema(*fields, types.NestedField(50, "tags", types.ListType(51, types.StringType())), schema_id=3)
 
@@ -47,7 +47,7 @@ def spec_for(schema: Schema) -> PartitionSpec:
     fields = [
         PartitionField(field.field_id, 1000 + field.field_id, tr.IdentityTransform(), field.name)
         for field in schema.fields
-        if not isinstance(field.field_type, types.ListType | types.GeometryType)
+        if not isinstance(field.field_type, types.ListType | types.GeometryType | types.VariantType)
     ]
     fields += [
         PartitionField(10, 1100, tr.DayTransform(), "day"),
@@ -62,8 +62,14 @@ COUNT = st.integers(0, 2**62)
 
 
 def counts(schema: Schema) -> st.SearchStrategy[dict[int, int]]:
-    """A count for some fields."""
-    return st.dictionaries(st.sampled_from(sorted(schema.fields_by_id)), COUNT, max_size=3)
+    """A count for some fields, those of lineage among them."""
+    lineage = [field.field_id for field in reserved.ROW_LINEAGE_COLUMNS]
+    return st.dictionaries(st.sampled_from([*sorted(schema.fields_by_id), *lineage]), COUNT, max_size=3)
+
+
+def small(schema: Schema, most: int) -> st.SearchStrategy[dict[int, int]]:
+    """A number up to a limit for some fields."""
+    return st.dictionaries(st.sampled_from(sorted(schema.fields_by_id)), st.integers(0, most), max_size=3)
 
 
 def bounds(schema: Schema) -> st.SearchStrategy[dict[int, bytes]]:
@@ -73,7 +79,7 @@ def bounds(schema: Schema) -> st.SearchStrategy[dict[int, bytes]]:
     choices = []
     for field in schema.fields:
         kind = field.field_type
-        if not isinstance(kind, types.ListType):
+        if not isinstance(kind, types.ListType | types.VariantType):
             values = corner if isinstance(kind, types.GeometryType) else values_of(kind)
             encoded = values.map(lambda value, kind=kind: encode_bound(value, kind))  # type: ignore[misc]  # bound early
             choices.append(st.tuples(st.just(field.field_id), encoded))
@@ -103,6 +109,8 @@ def data_files(version: int, content: ManifestContent, partitioned: bool = True)
         "split_offsets": st.none() | st.lists(COUNT, max_size=4).map(lambda found: tuple(sorted(found))),
         "sort_order_id": st.none() | st.integers(0, 9),
     }
+    if allows(version, Feature.CONTENT_STATS):
+        common |= {"tight_bounds": small(schema, 1), "avg_value_sizes": small(schema, 2**31 - 1)}
     if content is ManifestContent.DATA:
         lineage = {"first_row_id": st.none() | COUNT} if allows(version, Feature.ROW_LINEAGE) else {}
         return st.builds(DataFile, **common, **lineage)

@@ -18,6 +18,7 @@ from hypothesis import given, settings, strategies as st
 from icefloe.errors import CorruptFileError, InvalidInputError, InvalidPropertyError, UnsupportedVersionError
 from icefloe.manifests import (
     EVERYTHING,
+    MAP_METRICS,
     UNASSIGNED_SEQUENCE_NUMBER,
     WITHOUT_METRICS,
     DataFile,
@@ -34,9 +35,8 @@ from icefloe.manifests import (
     write_manifest,
     write_manifests,
 )
-from icefloe.manifests.content_stats_codec import content_stats_type
 from icefloe.partitioning import UNPARTITIONED, fields_from_json, parse_partition_spec, partition_type
-from icefloe.schema import Schema, decode, schema_from_json, types
+from icefloe.schema import Schema, decode, reserved, schema_from_json, types
 from icefloe.schema.binary import encode
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.avro.kernel_choice import compiled_kernels, plain_kernels
@@ -138,15 +138,27 @@ assert "numba" not in sys.modules
 def kept(entry: ManifestEntry, form: ManifestFormat) -> ManifestEntry:
     """What of an entry the version and the form of metrics can hold."""
     file = entry.data_file
-    if form.stats_form is StatsForm.CONTENT_STATS:
-        known = {(field.field_id - 10_000) // 200 for field in content_stats_type(form.schema, range(100)).fields}
-        floats = {f.field_id for f in form.schema.fields if str(f.field_type) in ("float", "double")}
-        for metric in set(Metric) - {Metric.COLUMN_SIZES}:
-            ids = known & floats if metric is Metric.NAN_VALUE_COUNTS else known
+    for metric in set(Metric) - {Metric.COLUMN_SIZES}:
+        if form.stats_form is StatsForm.CONTENT_STATS or metric not in MAP_METRICS:
+            ids = set() if form.stats_form is StatsForm.MAPS else stats_ids(form.schema, metric)
             values: Any = {key: value for key, value in getattr(file, metric.value).items() if key in ids}
             changes: dict[str, Any] = {metric.value: values}
             file = replace(file, **changes)
     return replace(entry, data_file=file)
+
+
+def stats_ids(schema: Schema, metric: Metric) -> set[int]:
+    """The columns that content stats have the metric of, by the table of the spec."""
+    kinds = {f.field_id: f.field_type for f in (*schema.fields, *reserved.ROW_LINEAGE_COLUMNS)}
+    geo, variant = types.GeometryType, types.VariantType
+    chosen: Any = {
+        Metric.NAN_VALUE_COUNTS: lambda kind: isinstance(kind, types.FloatType | types.DoubleType),
+        Metric.TIGHT_BOUNDS: lambda kind: not isinstance(kind, types.ListType | geo | variant),
+        Metric.AVG_VALUE_SIZES: lambda kind: isinstance(kind, types.StringType | types.BinaryType | geo | variant),
+        Metric.LOWER_BOUNDS: lambda kind: not isinstance(kind, types.ListType | variant),
+        Metric.UPPER_BOUNDS: lambda kind: not isinstance(kind, types.ListType | variant),
+    }.get(metric, lambda kind: not isinstance(kind, types.ListType))
+    return {field_id for field_id, kind in kinds.items() if chosen(kind)}
 
 
 def normal(value: Any) -> Any:
@@ -249,6 +261,8 @@ def test_stats_in_maps_and_in_content_stats_say_the_same() -> None:
         "null_value_counts": {1: 0, 2: 3},
         "lower_bounds": {1: encode(5, types.LongType()), 2: b"a"},
         "upper_bounds": {1: encode(9, types.LongType()), 2: b"zz"},
+        "tight_bounds": {1: 1, 2: 0},
+        "avg_value_sizes": {2: 7},
     }
     rows = [added("s3://b/1", **metrics), added("s3://b/2")]
     for stats in StatsForm:
@@ -258,8 +272,21 @@ def test_stats_in_maps_and_in_content_stats_say_the_same() -> None:
         assert ("lower_bounds" in row) == (stats is not StatsForm.CONTENT_STATS)
         if stats is not StatsForm.MAPS:
             assert row["content_stats"] == {
-                "id": {"lower_bound": 5, "upper_bound": 9, "value_count": 10, "null_value_count": 0},
-                "name": {"lower_bound": "a", "upper_bound": "zz", "value_count": 10, "null_value_count": 3},
+                "id": {
+                    "lower_bound": 5,
+                    "upper_bound": 9,
+                    "tight_bounds": True,
+                    "value_count": 10,
+                    "null_value_count": 0,
+                },
+                "name": {
+                    "lower_bound": "a",
+                    "upper_bound": "zz",
+                    "tight_bounds": False,
+                    "value_count": 10,
+                    "null_value_count": 3,
+                    "avg_value_size_in_bytes": 7,
+                },
             }
         for choice in (EVERYTHING, wanted("file_path", field_ids=[1, 2])):
             columns = decode_manifest(data, "m", choice)

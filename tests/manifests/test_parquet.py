@@ -1,5 +1,6 @@
 """Manifests in Parquet, as the Java library writes them for v4, give the same columns as those in Avro."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from icefloe.errors import CorruptFileError
+from icefloe.errors import CorruptFileError, InvalidPropertyError
 from icefloe.manifests import (
     DataFile,
     EntryStatus,
@@ -19,12 +20,13 @@ from icefloe.manifests import (
     decode_manifest,
     wanted,
     write_manifest,
+    write_manifests,
 )
 from icefloe.manifests.entry_codec import Stored, entry_type
 from icefloe.partitioning import UNPARTITIONED, PartitionSpec
 from icefloe.schema import NestedField, Schema, StructType, schema_to_arrow
-from tests.manifests.entry_strategies import SNAPSHOT, data_files, schema_for, spec_for
-from tests.manifests.test_manifests import normal
+from tests.manifests.entry_strategies import SNAPSHOT, data_files, entries, schema_for, spec_for
+from tests.manifests.test_manifests import kept, normal, write
 
 
 def parquet(rows: list[ManifestEntry], schema: Schema, spec: PartitionSpec) -> bytes:
@@ -81,10 +83,48 @@ def _without_partition(struct: StructType) -> StructType:
 def test_parquet_manifests_are_read_as_avro_ones(files: list[DataFile]) -> None:
     rows = [ManifestEntry(EntryStatus.ADDED, file, SNAPSHOT) for file in files]
     columns = decode_manifest(parquet(rows, schema_for(4), UNPARTITIONED), "m")
-    assert [normal(entry) for entry in columns.entries()] == [normal(entry) for entry in rows]
+    maps = ManifestFormat(4, schema_for(4), UNPARTITIONED, SNAPSHOT, stats=StatsForm.MAPS)
+    assert [normal(entry) for entry in columns.entries()] == [normal(kept(entry, maps)) for entry in rows]
     few = decode_manifest(parquet(rows, schema_for(4), UNPARTITIONED), "m", wanted("file_path"))
     assert few.column("file_path").to_pylist() == [file.file_path for file in files]
     assert not few.metrics.maps
+
+
+@st.composite
+def manifests(draw: st.DrawFn) -> tuple[ManifestFormat, list[ManifestEntry]]:
+    content, partitioned = draw(st.sampled_from(ManifestContent)), draw(st.booleans())
+    spec = spec_for(schema_for(4)) if partitioned else UNPARTITIONED
+    stats = draw(st.sampled_from(StatsForm))
+    form = ManifestFormat(4, schema_for(4), spec, SNAPSHOT, content, stats=stats, container="parquet")
+    return form, draw(st.lists(entries(4, content, partitioned), min_size=1, max_size=4))
+
+
+@given(manifests())
+@settings(max_examples=40)
+def test_what_is_written_as_parquet_is_read(case: tuple[ManifestFormat, list[ManifestEntry]]) -> None:
+    form, rows = case
+    spec = form.spec
+    manifest, stored = write(rows, form)
+    assert stored[:4] == b"PAR1"
+    columns = decode_manifest(stored, "m", partition_type=form.partition_type, spec_id=spec.spec_id)
+    assert [normal(entry) for entry in columns.entries()] == [normal(kept(entry, form)) for entry in rows]
+    assert manifest.manifest_length == len(stored)
+
+
+def test_large_parquet_manifests_are_split() -> None:
+    rows = [
+        ManifestEntry(EntryStatus.ADDED, DataFile(f"s3://b/{hash(i)}-{i * 7919}", "parquet", i, i)) for i in range(400)
+    ]
+    form = ManifestFormat(4, schema_for(4), UNPARTITIONED, SNAPSHOT, container="parquet")
+    files: dict[str, bytes] = {}
+    names = iter(f"m{number}" for number in range(100))
+    whole = len(write(rows, form)[1])
+    made = write_manifests(rows, form, names, files.__setitem__, target_size=whole // 3)
+    assert len(made) >= 3
+    found = [entry for each in made for entry in decode_manifest(files[each.manifest_path], "m").entries()]
+    assert [entry.data_file for entry in found] == [row.data_file for row in rows]
+    with pytest.raises(InvalidPropertyError, match="codec"):
+        write(rows, replace(form, codec="deflate"))
 
 
 def test_partition_values_in_parquet() -> None:

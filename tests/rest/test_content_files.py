@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from icefloe.errors import InvalidInputError, InvalidMetadataError
-from icefloe.manifests import DataFile, FileContent, Metric
+from icefloe.manifests import MAP_METRICS, DataFile, FileContent
 from icefloe.metadata.wire_codec import read_wire
 from icefloe.partitioning import PartitionSpec, partition_type
 from icefloe.rest.content_files_codec import ContentFileWire, content_file_from_wire, content_file_to_json
@@ -52,7 +52,7 @@ def content_files(draw: st.DrawFn, version: int, struct: StructType, spec_id: in
         "key_metadata": draw(optional(st.binary(max_size=4))),
         "split_offsets": draw(optional(st.lists(LONGS, max_size=3).map(tuple))),
         "sort_order_id": draw(optional(st.integers(0, 9))),
-        **{metric.value: draw(bounds() if metric.is_bound else counts()) for metric in Metric},
+        **{metric.value: draw(bounds() if metric.is_bound else counts()) for metric in MAP_METRICS},
     }
     if kind == "equality":
         more["equality_ids"] = draw(st.lists(IDS, min_size=1, max_size=3).map(tuple))

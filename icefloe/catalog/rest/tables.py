@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 from icefloe import errors, properties as props
 from icefloe.bounded_cache import BoundedCache
-from icefloe.catalog import table_files
 from icefloe.catalog.identifiers import Identifier, show
 from icefloe.catalog.rest import http_codec as wire
 from icefloe.catalog.rest.http import Response, RestClient
@@ -210,7 +209,7 @@ class RestTables:
         table = decode_loaded_table(answer.body)
         if table.metadata_location is None:
             return table
-        table = replace(table, metadata=table_files.with_location(table.metadata, table.metadata_location))
+        table = replace(table, metadata=table.metadata.located(table.metadata_location))
         if keeps:
             self._keep(identifier, answer, table, snapshots)
         return table

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from icefloe import errors, schema as sc
 from icefloe.expressions import Expression, bound_references, might_match
-from icefloe.formats.array_metrics import encode_bounds
+from icefloe.formats.array_metrics import are_tight, encode_bounds
 from icefloe.formats.metrics import FULL, NO_METRICS, Metrics, MetricsMode
 from icefloe.formats.parquet.variant_bounds import variant_file_bounds
 from icefloe.schema import types
@@ -125,6 +125,8 @@ def _metrics(
         columns.nans,
         columns.lower,
         columns.upper,
+        columns.tight,
+        seen.avg_value_sizes,
     )
 
 
@@ -153,6 +155,8 @@ class _Columns:
         self.nans = dict(seen.nan_value_counts)
         self.lower = dict(seen.lower_bounds)
         self.upper = dict(seen.upper_bounds)
+        self.tight: dict[int, int] = {}
+        self._is_own = bool(seen.avg_value_sizes)
 
     def add(self, leaf: _Leaf, kind: types.IcebergType, mode: MetricsMode, chunks: Chunks) -> None:
         field_id = leaf.field.field_id
@@ -191,6 +195,10 @@ class _Columns:
             self.lower[field_id] = lower
         if upper is not None:
             self.upper[field_id] = upper
+        # Other writers may have cut a text or bytes before they noted them.
+        is_exact = self._is_own or not isinstance(kind, types.StringType | types.BinaryType)
+        if lower is not None and upper is not None and is_exact and not isinstance(low, sc.GeoPoint):
+            self.tight[field_id] = int(are_tight(low, high, kind, mode))
 
 
 def _counts_nulls(chunk: pq.ColumnChunkMetaData) -> bool:

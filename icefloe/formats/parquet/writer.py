@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from icefloe import errors, properties as props
-from icefloe.formats.array_metrics import MetricsCollector
+from icefloe.formats.array_metrics import SIZED_TYPES, MetricsCollector
 from icefloe.formats.arrow_types import conform, geo_schema, has_geo, is_plain_geography
 from icefloe.formats.field_ids import check_written_ids
 from icefloe.formats.file_writing import JUST_WRITTEN, FileWriter, HoldingSink, Sink, WrittenFile
@@ -58,7 +58,7 @@ class ParquetFileWriter(FileWriter):
         self._sink = HoldingSink(sink)
         self._writer: ParquetChunksWriter | _PlainWriter | None = None
         # What a footer does not tell, see parquet_metrics.
-        blind = (types.FloatType, types.DoubleType, types.GeometryType, types.GeographyType)
+        blind = (types.FloatType, types.DoubleType, *SIZED_TYPES)
         self._seen = MetricsCollector(
             self.schema,
             {

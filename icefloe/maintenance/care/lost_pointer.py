@@ -67,7 +67,8 @@ def _metadata_files(storage: Storage, folder: str) -> tuple[dict[str, md.TableMe
         if not info.location.endswith(_ENDINGS):
             continue
         try:
-            files[info.location] = md.decode_metadata_file(storage.read(info.location), storage.limits)
+            metadata = md.decode_metadata_file(storage.read(info.location), storage.limits)
+            files[info.location] = metadata.located(info.location)
         except errors.IcefloeError as error:
             problems.append(f"{info.location} cannot be read, and does not count: {error}")
     return files, problems

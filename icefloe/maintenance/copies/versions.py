@@ -62,7 +62,7 @@ def _index(log: Sequence[str], version: str, parameter: str) -> int:
 
 def _read(storage: Storage, location: str) -> md.TableMetadata:
     try:
-        return md.decode_metadata_file(storage.read(location), storage.limits)
+        return md.decode_metadata_file(storage.read(location), storage.limits).located(location)
     except errors.LocationNotFoundError:
         raise errors.StateError(
             f"{location} is in the table's log, but the file is gone; choose another version"

@@ -36,7 +36,7 @@ class DeleteWriter:
         for file, vector in listed:
             vector.check_rows(file.record_count)
         data, stored = write_deletion_vectors(
-            {file.file_path: vector for file, vector in listed}, self._metadata.relative_to
+            {file.file_path: vector for file, vector in listed}, self._metadata.writes_relative_to
         )
         return self._puffin(data, stored, [file for file, _ in listed])
 
@@ -53,7 +53,7 @@ class DeleteWriter:
             )
             for vector in vectors
         )
-        data, stored = copy_deletion_vectors(blobs, self._metadata.relative_to)
+        data, stored = copy_deletion_vectors(blobs, self._metadata.writes_relative_to)
         return self._puffin(data, stored, vectors)
 
     def positions(self, deleted: Deleted) -> mf.DataFile:

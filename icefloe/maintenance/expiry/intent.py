@@ -50,12 +50,13 @@ class ExpiryIntent:
         """The table with the snapshots; None if that cannot be known any more."""
         try:
             metadata = md.decode_metadata_file(storage.read(self.metadata_location), storage.limits)
+            metadata = metadata.located(self.metadata_location)
         except (errors.LocationNotFoundError, errors.InvalidInputError) as error:
             LOG.warning("an expiry cannot be finished, and its files are left to the removal of orphans: %s", error)
             return None
         if metadata.table_uuid != table.table_uuid:
             return None
-        return metadata if metadata.location is not None else metadata.evolve(location=table.location)
+        return metadata
 
     def is_lost(self, now_ms: int) -> bool:
         """Whether it is too old to be under way."""

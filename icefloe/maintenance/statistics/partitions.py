@@ -290,7 +290,7 @@ def _statistics_file(
     writer = writer_of(extension)(sink, schema)
     writer.write(_rows(metadata, totals, struct).select([field.name for field in schema.fields]))
     writer.close()
-    path = md.relativize(metadata.relative_to, location)
+    path = metadata.stored_path(location)
     file = md.PartitionStatisticsFile(snapshot.snapshot_id, path, sink.tell())
     return cm.WriteStatistics(location, sink.getvalue(), file)
 

@@ -167,7 +167,7 @@ def _statistics_file(
     footer = writer.finish()
     file = md.StatisticsFile(
         snapshot.snapshot_id,
-        md.relativize(metadata.relative_to, location),
+        metadata.stored_path(location),
         len(data),
         footer.size,
         tuple(
