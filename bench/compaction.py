@@ -1,7 +1,9 @@
 """Compaction by the same procedure: icefloe against Java Iceberg, on tables of the same definition, rows and number of files.
 
-Each run compacts the same small files: the table is rolled back before it. After a run both tables have the same rows. For
-curves the files that filters on two columns read are counted, too: by one planner, on the files that each of them wrote.
+Each run compacts the same small files: the table is rolled back before it. After a run both tables have the same rows. Ours is
+measured by each of its two ways: a `CALL`, which does so little in its own process (the note says so), and as jobs of Spark
+(`*-jobs`), which is what more of it would be on a cluster. For curves the files that filters on two columns read are counted,
+too: by one planner, on the files that each of them wrote.
 """
 
 import random
@@ -26,11 +28,8 @@ COLUMNS = (
     "id, pmod(xxhash64(id), 1000000) AS a, pmod(xxhash64(id, 7), 1000000) AS b,"
     " concat('value ', pmod(xxhash64(id), 1000)) AS kind, id * 0.25D AS score",
 )
-CASES = {
-    "binpack": "",
-    "sort": ", strategy => 'sort', sort_order => 'a ASC NULLS FIRST, id ASC NULLS FIRST'",
-    "zorder": ", strategy => 'sort', sort_order => 'zorder(a, b)'",
-}
+CASES = {"binpack": None, "sort": "a ASC NULLS FIRST, id ASC NULLS FIRST", "zorder": "zorder(a, b)"}
+"""The orders of rows."""
 
 
 def run(size: str) -> Iterator[Row]:
@@ -41,8 +40,8 @@ def run(size: str) -> Iterator[Row]:
         for side, engine in both.items():
             _fill(engine, tables[side], size)
         starts = {side: _current(engine, tables[side]) for side, engine in both.items()}
-        for case, arguments in CASES.items():
-            yield _case(case, both, tables, starts, _call(arguments, size), REPEAT[size])
+        for case, order in CASES.items():
+            yield from _case(case, order, both, tables, starts, size)
             if case == "zorder":
                 yield _files_read(home)
 
@@ -66,29 +65,54 @@ def _current(engine: Engine, table: str) -> int:
     return int(snapshot_id)
 
 
-def _call(arguments: str, size: str) -> str:
-    options = f"map('rewrite-all', 'true', 'target-file-size-bytes', '{TARGET[size]}')"
-    return f"CALL {CATALOG}.system.rewrite_data_files(table => '{{table}}'{arguments}, options => {options})"
+def _options(size: str) -> dict[str, str]:
+    return {"rewrite-all": "true", "target-file-size-bytes": str(TARGET[size])}
+
+
+def _call(order: str | None, size: str) -> str:
+    options = ", ".join(f"'{text}'" for option in _options(size).items() for text in option)
+    arguments = "" if order is None else f", strategy => 'sort', sort_order => '{order}'"
+    return f"CALL {CATALOG}.system.rewrite_data_files(table => '{{table}}'{arguments}, options => map({options}))"
+
+
+WAYS = ("call", "jobs", "java")
 
 
 def _case(
-    case: str, both: dict[str, Engine], tables: dict[str, str], starts: dict[str, int], call: str, repeat: int
-) -> Row:
-    """One run for warmth, then some that count, in turn."""
-    seconds: dict[str, list[float]] = {side: [] for side in both}
-    for number in range(1 + repeat):
-        for side, engine in both.items():
-            name = tables[side].partition(".")[2]
+    case: str, order: str | None, both: dict[str, Engine], tables: dict[str, str], starts: dict[str, int], size: str
+) -> Iterator[Row]:
+    """One run of each way for warmth, then some that count, in turn."""
+    seconds: dict[str, list[float]] = {way: [] for way in WAYS}
+    processors: dict[str, list[float]] = {way: [] for way in WAYS}
+    written_by: dict[str, str] = {}
+    for number in range(1 + REPEAT[size]):
+        for way in WAYS:
+            side = "java" if way == "java" else "ours"
+            engine, name = both[side], tables[side].partition(".")[2]
             engine.sql(f"CALL {CATALOG}.system.set_current_snapshot('{name}', {starts[side]})")
-            taken, _ = engine.run("sql", text=call.format(table=name))
+            if way == "jobs":
+                taken, processor = engine.run("rewrite", table=name, sort_order=order, options=_options(size))
+            else:
+                taken, processor = engine.run("work", text=_call(order, size).format(table=name))
             if number:
-                seconds[side].append(taken)
+                seconds[way].append(taken)
+                processors[way].append(processor)
+            written_by[way] = written(both["ours"], {side: tables[side]})
         answers = [engine.sql(CHECK.format(table=tables[side])) for side, engine in both.items()]
         if answers[0] != answers[1]:
             raise EngineError(f"{case}: the tables differ: {answers}")
-    mine, theirs = (Measured(tuple(seconds[side])) for side in both)
-    note = f"{ours_and_java(mine, theirs)}; {written(both['ours'], tables)}"
-    return Row(case, mine.median, theirs.median, GOAL, note)
+    theirs = Measured(tuple(seconds["java"]))
+    for way, label, where in (
+        ("call", case, "in the process of the CALL"),
+        ("jobs", f"{case}-jobs", "as jobs of Spark"),
+    ):
+        mine = Measured(tuple(seconds[way]))
+        used, java_used = (Measured(tuple(processors[each])).median for each in (way, "java"))
+        note = (
+            f"{where}; processors {used:.3g} s against {java_used:.3g} s, {used / java_used:.2f};"
+            f" {ours_and_java(mine, theirs)}; {written_by[way]}, {written_by['java']}"
+        )
+        yield Row(label, mine.median, theirs.median, GOAL, note)
 
 
 def _files_read(home: Path) -> Row:

@@ -1,6 +1,6 @@
 """From tasks to Arrow batches with deletes applied; from batches to data files."""
 
-from icefloe.data.arranging import KeyMaker, OrderKeys, SortKey, group_rows
+from icefloe.data.arranging import KeyMaker, OrderKeys, SortKey, group_rows, sort_by_keys
 from icefloe.data.changes import (
     CHANGE_COLUMNS,
     by_ordinal,

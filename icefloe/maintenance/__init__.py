@@ -14,10 +14,21 @@ from icefloe.maintenance.maintenance import Maintenance
 from icefloe.maintenance.manifests import RewriteManifestsPlan, RewrittenManifests
 from icefloe.maintenance.options import OptionValue, optional, options_of
 from icefloe.maintenance.rewrite.curve_keys import ByteKeys, Curve, CurveColumn, RankKeys
-from icefloe.maintenance.rewrite.curves import SAMPLE_ROWS, CurveOrder
-from icefloe.maintenance.rewrite.groups import GroupRewrite, RewrittenGroup
+from icefloe.maintenance.rewrite.curves import CurveOrder
+from icefloe.maintenance.rewrite.groups import (
+    GroupRewrite,
+    RewrittenGroup,
+    joined,
+    order_keys,
+    parts_of,
+    rewrite_group,
+    rewrite_part,
+    sample_of,
+)
 from icefloe.maintenance.rewrite.job import RewriteGroup
 from icefloe.maintenance.rewrite.plan import RewritePlan, RewriteRequest, plan_rewrite
+from icefloe.maintenance.rewrite.ranges import RangedRewrite
 from icefloe.maintenance.rewrite.result import GroupOutcome, GroupResult, RewriteResult
 from icefloe.maintenance.rewrite.run import run_rewrite
+from icefloe.maintenance.rewrite.sampling import Sample, Tasks, splits_of
 from icefloe.maintenance.rewrite.strategies import ColumnOrder, RowOrder

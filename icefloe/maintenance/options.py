@@ -68,14 +68,16 @@ def options_of(
     """
     by_key = {option.key: option for option in known}
     texts = {}
+    if not isinstance(options, Mapping | None):
+        raise errors.InvalidInputError(f"options of {what} are {options!r}; give a dictionary of values by their names")
     for key, value in (options or {}).items():
         if key not in by_key:
-            raise _unknown(what, key, list(by_key))
+            raise unknown(what, key, list(by_key))
         texts[key] = _text(what, key, value)
     by_keyword = {key.replace("-", "_").replace(".", "_"): key for key in by_key}
     for name, own in (keywords or {}).items():
         if name not in by_keyword:
-            raise _unknown(what, name, list(by_keyword))
+            raise unknown(what, name, list(by_keyword))
         if own is not None:
             _add(texts, what, by_keyword[name], own)
     _check(what, by_key.values(), texts)
@@ -107,7 +109,8 @@ def _check(what: str, known: Iterable[Option], texts: Options) -> None:
             raise errors.InvalidPropertyError(f"option {option.key!r} of {what} {wording}") from None
 
 
-def _unknown(what: str, key: str, known: Sequence[str]) -> errors.InvalidPropertyError:
+def unknown(what: str, key: str, known: Sequence[str]) -> errors.InvalidPropertyError:
+    """The error about a name that is none of those known, with the one that was probably meant."""
     near = difflib.get_close_matches(key.lower().replace("_", "-"), known, 1) or difflib.get_close_matches(
         key, known, 1
     )

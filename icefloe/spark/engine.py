@@ -118,7 +118,7 @@ class SparkEngine:
         active = session or SparkSession.getActiveSession()
         if active is None:
             raise StateError("no Spark session is active; pass one as engine=")
-        return SparkMaintenance(active, self)
+        return SparkMaintenance(active)
 
 
 def read_scan(spark: SparkSession, scan: TableScan, name: str | None = None) -> DataFrame:

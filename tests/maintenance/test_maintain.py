@@ -163,9 +163,12 @@ def test_the_budget_is_kept_and_nothing_is_lost(parts: list[tuple[int, int]], bu
 
 
 def test_a_policy_is_checked() -> None:
-    with pytest.raises(InvalidInputError, match=r"a policy has no 'maintenance.rewrite.enable'"):
+    with pytest.raises(
+        InvalidInputError,
+        match=r"option 'maintenance.rewrite.enable' of a policy is not known; did you mean 'maintenance.rewrite.enabled'",
+    ):
         MaintenancePolicy.of({}, {"maintenance.rewrite.enable": "true"})
-    with pytest.raises(InvalidInputError, match=r"a policy has no 'gc.enabled'"):
+    with pytest.raises(InvalidInputError, match=r"option 'gc.enabled' of a policy is not known"):
         MaintenancePolicy.of({"gc.enabled": "false"}, {"gc.enabled": True})
     with pytest.raises(InvalidPropertyError):
         MaintenancePolicy.of({"maintenance.rewrite.scans-expected": "often"})
@@ -237,8 +240,25 @@ def test_a_table_may_be_left_alone(tmp_path: Path) -> None:
     table.set_properties({"maintenance.enabled": "false"})
     with pytest.raises(StateError, match=r"maintenance\.enabled of the table is false"):
         table.maintenance.maintain()
+    with pytest.raises(InvalidInputError, match="budget is '10'; give a number of bytes"):
+        table.maintenance.maintain({"maintenance.enabled": True}, budget="10")  # type: ignore[call-overload]  # that is the point
     with pytest.raises(InvalidInputError, match="budget is -1"):
         table.maintenance.maintain({"maintenance.enabled": True}, budget=-1)
+
+
+def test_few_small_files_of_a_partition_are_left_and_not_called_done(tmp_path: Path) -> None:
+    catalog = load_catalog("lake", type="memory", warehouse=str(tmp_path))
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", "k bigint", properties={"format-version": "3"} | row_modes("merge-on-read"))
+    for number in range(4):
+        table.append(pa.table({"k": list(range(number * 10, number * 10 + 10))}))
+    table.delete("k = 3")
+    step = next(
+        step for step in table.maintenance.maintain(SETTLED, progress=silent).steps if step.step is Step.COMPACT
+    )
+    assert (step.outcome, step.result) == (StepOutcome.NOT_DUE, None)
+    assert "4 small files" in step.reason
+    assert step.reason.endswith("too few of them to rewrite in any partition")
 
 
 def test_nothing_is_rewritten_beyond_the_budget(tmp_path: Path) -> None:

@@ -22,6 +22,11 @@ def test_texts_values_and_keywords_mean_the_same() -> None:
     assert LIMIT.of(options_of("x", KNOWN, {"max-files": "7"})) == 7
 
 
+def test_options_are_a_dictionary() -> None:
+    with pytest.raises(InvalidInputError, match=r"options of x are \['a'\]; give a dictionary"):
+        options_of("x", KNOWN, ["a"])  # type: ignore[arg-type]  # that is the point
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

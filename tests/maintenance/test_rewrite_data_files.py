@@ -10,6 +10,7 @@ from icefloe.errors import (
     IcefloeError,
     InvalidInputError,
     InvalidPropertyError,
+    NoSuchColumnError,
     StateError,
     ValidationError,
 )
@@ -367,3 +368,12 @@ def test_files_of_rows_that_shrink_are_near_a_small_target(tmp_path: Path, sort_
     assert len(sizes) <= 4
     assert all(0.5 * target < size < 1.6 * target for size in sorted(sizes)[1:])
     check(table)
+
+
+def test_conditions_and_curves_are_checked_also_where_nothing_is_to_be_done(tmp_path: Path) -> None:
+    table = new_table(tmp_path, 3)
+    for method in ("rewrite_data_files", "rewrite_position_delete_files", "convert_equality_deletes"):
+        with pytest.raises(NoSuchColumnError, match="no column named 'nosuch'"):
+            getattr(table.maintenance, method)(where="nosuch = 1")
+    with pytest.raises(InvalidInputError, match=r"zorder is given no columns; name some, such as zorder\(a, b\)"):
+        table.maintenance.rewrite_data_files(sort_order="zorder( )")

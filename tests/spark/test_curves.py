@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyspark.sql import functions
 
 from icefloe import Table, load_catalog
 from icefloe.verification import silent
@@ -28,20 +27,8 @@ def content(table: Table) -> list[str]:
     return sorted(map(repr, table.scan(selected_fields=("*", "_row_id")).to_arrow().to_pylist()))
 
 
-@pytest.mark.parametrize(
-    ("order", "key", "by_udf"),
-    [
-        ("zorder(a, `b c`, name)", "rank", True),
-        ("hilbert(a, `b c`)", "bytes", True),
-        ("hilbert(a, `b c`)", "rank", False),
-    ],
-)
-def test_a_rewrite_along_a_curve(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str, key: str, by_udf: bool
-) -> None:
-    if not by_udf:
-        # As in versions of Spark that lack it: then all columns go through Python.
-        monkeypatch.delattr(functions, "arrow_udf", raising=False)
+@pytest.mark.parametrize(("order", "key"), [("zorder(a, `b c`, name)", "rank"), ("hilbert(a, `b c`)", "bytes")])
+def test_a_rewrite_along_a_curve(spark: Any, tmp_path: Path, order: str, key: str) -> None:
     table = new_table(tmp_path)
     before = content(table)
     size = sum(task.file.file_size_in_bytes for task in table.scan().plan_files())

@@ -139,8 +139,9 @@ def plan_maintenance(
     chosen = policy if isinstance(policy, MaintenancePolicy) else MaintenancePolicy.of(metadata.properties, policy)
     if not chosen.enabled:
         raise errors.StateError(f"{props.MAINTENANCE_ENABLED.key} of the table is false, so it is left alone")
-    if budget is not None and budget < 0:
-        raise errors.InvalidInputError(f"budget is {budget}; give a number of bytes that may be rewritten")
+    given: object = budget
+    if budget is not None and (not isinstance(given, int) or given < 0):
+        raise errors.InvalidInputError(f"budget is {budget!r}; give a number of bytes that may be rewritten")
     now = health(table)
     decisions = decide(now, chosen)
     return MaintenancePlan(decisions, now, chosen, chosen.max_bytes if budget is None else budget, _table=table)
@@ -180,7 +181,7 @@ class _Run:
                 done = self._work[decision.step](self)
             except errors.IcefloeError as error:
                 done = StepReport(decision.step, StepOutcome.FAILED, "", error=str(error))
-            yield replace(done, reason=decision.reason, seconds=time.monotonic() - start)
+            yield replace(done, reason=decision.reason + done.reason, seconds=time.monotonic() - start)
 
     def _compact(self) -> StepReport:
         return self._rewrite(Step.COMPACT, self._rewriting({PARTIAL_PROGRESS.key: "true"}))
@@ -194,6 +195,8 @@ class _Run:
 
     def _rewrite(self, step: Step, request: RewriteRequest) -> StepReport:
         plan = plan_rewrite(request)
+        if not plan.groups:
+            return StepReport(step, StepOutcome.NOT_DUE, "; too few of them to rewrite in any partition")
         now, policy = health(self._table), self.plan.policy
         only = overlapping(now, policy) if step is Step.SORT else None
         chosen = choose_groups(plan.groups, now, policy, self.plan.budget - self.spent, only)

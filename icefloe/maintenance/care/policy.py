@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
-from icefloe import errors, properties as props
+from icefloe import properties as props
 from icefloe.maintenance.care.health import ManifestHealth, PartitionHealth, TableHealth
+from icefloe.maintenance.options import unknown
 from icefloe.maintenance.rewrite.job import RewriteGroup
 from icefloe.versions import Feature, allows
 
@@ -62,8 +63,8 @@ class MaintenancePolicy:
         """What a table's properties say, and for one run what is written over them."""
         texts = {key: _text(value) for key, value in (overrides or {}).items()}
         known = {known.key for known in _PROPERTIES.values() if known.key.startswith("maintenance.")}
-        if unknown := sorted(texts.keys() - known):
-            raise errors.InvalidInputError(f"a policy has no {unknown[0]!r}; it has {', '.join(sorted(known))}")
+        if others := sorted(texts.keys() - known):
+            raise unknown("a policy", others[0], sorted(known))
         merged = {**properties, **texts}
         return MaintenancePolicy(**{name: known.of(merged) for name, known in _PROPERTIES.items()})  # type: ignore[arg-type]  # each property is of the type of its field
 

@@ -56,13 +56,14 @@ def plan_conversion(
 ) -> Conversion | None:
     """What there is to convert in a branch now; None if there is nothing."""
     metadata, head = table.metadata, branch_head(table.metadata, branch)
+    rows = None if where is None else cm.RowFilter.of(planning.parsed_filter(where), metadata)
     if head is None:
         return None
     parent = cm.Parent(metadata, cm.Workbench(table.storage, cm.Caches(), cm.now_ms), head)
     live = [part for part in _equality_deletes(parent) if len(part)]
     if not live:
         return None
-    chosen, kept = _choose(live, metadata, where)
+    chosen, kept = _choose(live, metadata, rows)
     key_sets, number_of = _key_sets(chosen, metadata)
     scan = planning.TableScan(metadata, table.storage, ref=branch)
     tasks = list(_concerned(scan, number_of))
@@ -81,12 +82,11 @@ def _equality_deletes(parent: cm.Parent) -> Iterator[mf.ManifestColumns]:
 
 
 def _choose(
-    parts: Sequence[mf.ManifestColumns], metadata: md.TableMetadata, where: str | ex.Expression | None
+    parts: Sequence[mf.ManifestColumns], metadata: md.TableMetadata, rows: cm.RowFilter | None
 ) -> tuple[list[mf.ManifestColumns], tuple[tuple[str, str], ...]]:
     """The deletes of the partitions that may hold rows of the predicate; whole scopes only."""
-    if where is None:
+    if rows is None:
         return list(parts), ()
-    rows = cm.RowFilter.of(planning.parsed_filter(where), metadata)
     chosen: list[mf.ManifestColumns] = []
     kept: list[tuple[str, str]] = []
     for part in parts:

@@ -106,14 +106,12 @@ def plan_position_rewrite(
     """What there is to rewrite in a branch now; None if there is nothing."""
     metadata, head = table.metadata, branch_head(table.metadata, branch)
     sizes = FileSizes.of(options, props.WRITE_DELETE_TARGET_FILE_SIZE_BYTES.of(metadata.properties))
+    rows = None if where is None else cm.RowFilter.of(parsed_filter(where), metadata)
     if head is None:
         return None
     parent = cm.Parent(metadata, cm.Workbench(table.storage, cm.Caches(), cm.now_ms), head)
     parts = list(_position_deletes(parent))
-    chosen = parts
-    if where is not None:
-        rows = cm.RowFilter.of(parsed_filter(where), metadata)
-        chosen = [part.filter(rows.may_hold(part)) for part in parts]
+    chosen = parts if rows is None else [part.filter(rows.may_hold(part)) for part in parts]
     files = [part.filter(pc.invert(cm.vector_mask(part))) for part in chosen]
     groups = _file_groups(parent, files, parts, sizes)
     vectors = [part.filter(cm.vector_mask(part)) for part in parts]

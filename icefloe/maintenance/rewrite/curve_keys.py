@@ -43,6 +43,7 @@ class CurveColumn:
     names: tuple[str, ...]
     """Its name, after those of the structs that it is in."""
     field_type: types.IcebergType
+    field_id: int = 0
 
     def values(self, rows: pa.Table | pa.RecordBatch) -> pa.Array:
         """Its values."""

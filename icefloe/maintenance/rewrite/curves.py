@@ -54,13 +54,9 @@ class CurveOrder:
         return RankKeys.of_sample(self.curve, self.columns, sample)
 
     @property
-    def top_columns(self) -> tuple[str, ...]:
-        """The columns of the table that keys are made of."""
-        return tuple(dict.fromkeys(column.names[0] for column in self.columns))
-
-
-SAMPLE_ROWS = 100_000
-"""How many rows ranks are told by."""
+    def source_ids(self) -> list[int]:
+        """The fields that it goes through."""
+        return [column.field_id for column in self.columns]
 
 
 def curve_order(curve: Curve, names: Sequence[str], metadata: md.TableMetadata, options: Options) -> CurveOrder:
@@ -96,7 +92,7 @@ def _column(curve: Curve, name: str, metadata: md.TableMetadata, *, by_bytes: bo
     along = (*reversed(schema.ancestors(field.field_id)), field)
     if not all(isinstance(each.field_type, types.StructType) for each in along[:-1]):
         raise errors.InvalidInputError(f"column {name!r} is inside of a list or map, so no curve goes through it")
-    return CurveColumn(tuple(each.name for each in along), field.field_type)
+    return CurveColumn(tuple(each.name for each in along), field.field_type, field.field_id)
 
 
 _WITHOUT_ORDER = types.UnknownType | types.GeometryType | types.GeographyType

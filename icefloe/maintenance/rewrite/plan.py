@@ -277,6 +277,7 @@ def plan_rewrite(
     arrangement = strategy_of(request.strategy, request.sort_order, metadata, texts)
     name = _branch(metadata, request.branch)
     cm.target_of(metadata, name, request.snapshot_properties)
+    cm.RowFilter.of(planning.parsed_filter(request.where), metadata)
     sizes = sizes_of(metadata, texts)
     ref = metadata.refs.get(name)
     scan = planning.TableScan(metadata, table.storage, ref=name if ref is not None else None)

@@ -24,6 +24,7 @@ from icefloe.maintenance.rewrite.options import (
     MAX_FAILED_COMMITS,
     PARTIAL_PROGRESS,
     REMOVE_DANGLING,
+    SHUFFLE_PARTITIONS,
 )
 from icefloe.maintenance.rewrite.result import GroupOutcome, GroupResult, RewriteResult
 from icefloe.maintenance.rewrite.traces import RUN, Trace, sweep_killed_runs, traced
@@ -215,6 +216,7 @@ class _Run:
             f"{self._run}-{group.number:05d}",
             f"Rewriting {len(tasks)} files ({how}, file group {group.number}/{total}, {group.partition or '-'}) in {name}",
             self._at_once,
+            SHUFFLE_PARTITIONS.of(self._plan.options),
         )
 
     def _give_up(self, futures: Sequence[Future[WrittenGroup | _Failed]], pool: ThreadPoolExecutor) -> None:

@@ -34,6 +34,10 @@ class RowOrder(Protocol):
     def needs_sample(self) -> bool:
         """Whether its keys depend on the rows that there are."""
 
+    @property
+    def source_ids(self) -> list[int]:
+        """The fields that keys are made of."""
+
     def keys(self, sample: pa.Table | None = None) -> KeyMaker:
         """What rows are sorted by."""
 
@@ -47,6 +51,11 @@ class ColumnOrder:
     stored: pt.SortOrder
     schema: Schema
     needs_sample: bool = False
+
+    @property
+    def source_ids(self) -> list[int]:
+        """The fields that it names."""
+        return [field.source_id for field in self.order.fields]
 
     def keys(self, sample: pa.Table | None = None) -> KeyMaker:  # noqa: ARG002 - an order of values is always the same
         """The values that rows are sorted by."""
@@ -118,7 +127,7 @@ def _order_of(text: str, metadata: md.TableMetadata, options: Options) -> RowOrd
         raise errors.InvalidInputError(
             f"sort order {text!r} mixes {', '.join(sorted(names))} with something else; use one"
         )
-    columns = [column for _, arguments in curves for column in split_terms(arguments)]
+    columns = [column for _, arguments in curves if arguments.strip() for column in split_terms(arguments)]
     return CURVES[names.pop()](columns, metadata, options)
 
 

@@ -8,14 +8,12 @@ from typing import Generic
 import pyarrow as pa
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
-from pyspark.sql.types import BinaryType, StructType
 
-import icefloe.spark.maintenance.curves  # noqa: F401 - for its effect: orders along curves
 from icefloe.maintenance import GroupRewrite, Item, Result, RewrittenGroup
-from icefloe.spark.maintenance.rewriting import FrameEngine, rewrite_group_on_spark
+from icefloe.spark.maintenance.rewriting import rewrite_group_on_spark
+from icefloe.spark.maintenance.spreading import ITEM, RESULT, as_row, as_stream, frame_of_items, received
 from icefloe.spark.spark_sessions import is_classic
 
-_SENT = StructType().add("item", BinaryType())
 _RESULT_PARTS = 8
 """Parts in which results come here."""
 _TASKS = 64
@@ -24,24 +22,19 @@ _TASKS = 64
 
 @dataclass(frozen=True)
 class _Work(Generic[Item, Result]):
-    """What a task does: from pickled items to pickled results."""
+    """What a task does: from items to results."""
 
     function: Callable[[Item], Result]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for item in batch.column("item").to_pylist():
-                done = cloudpickle.dumps(self.function(cloudpickle.loads(item)))
-                yield pa.record_batch({"item": pa.array([done], pa.binary())})
+        for item in received(batches):
+            yield as_row(self.function(item))
 
 
 def _packed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Each batch as one value, so that it travels in columns."""
+    """Each batch as one value."""
     for batch in batches:
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema) as writer:
-            writer.write_batch(batch)
-        yield pa.record_batch({"item": pa.array([sink.getvalue().to_pybytes()], pa.binary())})
+        yield pa.record_batch({ITEM: pa.array([as_stream(batch)], pa.binary())})
 
 
 @dataclass(frozen=True)
@@ -49,8 +42,6 @@ class SparkMaintenance:
     """A session that runs maintenance."""
 
     spark: SparkSession
-    rows: FrameEngine
-    """What reads and writes rows in it."""
 
     @property
     def cores(self) -> int:
@@ -59,21 +50,20 @@ class SparkMaintenance:
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """The results in any order; few of them are here at a time."""
-        sent = [(cloudpickle.dumps(item),) for item in items]
+        sent = list(items)
         if not sent:
             return
-        tasks = min(len(sent), _TASKS)
-        done = self.spark.createDataFrame(sent, _SENT).repartition(tasks).mapInArrow(_Work(function), _SENT)
+        done = frame_of_items(self.spark, sent, _TASKS).mapInArrow(_Work(function), RESULT)
         # An iterator runs its own partitions one after the other; those before an exchange run all at once.
-        for row in done.repartition(min(tasks, _RESULT_PARTS)).toLocalIterator():
+        for row in done.repartition(min(len(sent), _RESULT_PARTS)).toLocalIterator():
             yield cloudpickle.loads(bytes(row[0]))
 
     def rows_of_view(self, name: str, *columns: str) -> Iterator[pa.RecordBatch]:
         """Columns of a view or table of the session, batch by batch."""
         frame = self.spark.table(name).select(*columns)
-        for row in frame.mapInArrow(_packed, _SENT).toLocalIterator():
+        for row in frame.mapInArrow(_packed, RESULT).toLocalIterator():
             yield from pa.ipc.open_stream(bytes(row[0]))
 
     def rewrite(self, work: GroupRewrite) -> RewrittenGroup:
-        """One job, with the group's description."""
-        return rewrite_group_on_spark(self.spark, self.rows, work)
+        """One job, or a few, with the group's description."""
+        return rewrite_group_on_spark(self.spark, work, self.cores)

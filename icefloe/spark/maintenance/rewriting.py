@@ -1,148 +1,199 @@
-"""One group of a rewrite as one job of Spark: which session runs it, how its rows are spread, and what its files are called.
+"""One group of a rewrite as jobs of Spark: how its rows are spread over tasks, which read and write them by Arrow.
 
-Without an order no row is shuffled: each task reads about what one new file should hold. With one, rows are ranged over as
-many tasks as files are expected, exactly, which needs a session without adaptive execution. What reads and writes the rows,
-Spark itself or Arrow, is the same as for any other scan and write.
+Without an order no row is moved: each task reads about what one new file should hold, and writes it. With one, and where rows
+go to other partitions, tasks read the files and cut their rows into ranges of keys, which a sample of them gives. The pieces go
+through Spark's shuffle as they are in memory; then each task sorts and writes what one new file should hold.
 """
 
 import threading
-from collections.abc import Callable, Generator, Iterator
+import uuid
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeAlias
+from itertools import chain
+from typing import Any
 
+import pyarrow as pa
+from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
-from icefloe import manifests as mf, metadata as md, planning, properties as props
-from icefloe.data import ReadContext, WriteRequest, data_folder, rows_not_deleted_by_position
-from icefloe.maintenance import ColumnOrder, GroupRewrite, RewrittenGroup, RowOrder
-from icefloe.partitioning import UNSORTED, SortOrder
-from icefloe.schema import reserved
+from icefloe import maintenance as mt, manifests as mf, planning
+from icefloe.data import KeyMaker, data_folder
+from icefloe.spark.maintenance.spreading import (
+    LABEL,
+    RESULT,
+    as_row,
+    as_stream,
+    frame_of_items,
+    labels,
+    received,
+    spread,
+)
 from icefloe.spark.spark_sessions import clone_with, is_classic
+from icefloe.spark.write_folder import swept_by_name
+from icefloe.storage import parse_location
 
 JOB_GROUP = "REWRITE-DATA-FILES"
-_LINEAGE = tuple(field.name for field in reserved.ROW_LINEAGE_COLUMNS)
+_ARROW_PIECES = pa.schema({LABEL: pa.int32(), "range": pa.int32(), "rows_read": pa.int64(), "piece": pa.binary()})
+_PIECES = f"{LABEL} INT, range INT, rows_read BIGINT, piece BINARY"
+_LEAST_READ, _MOST_READ = 4 << 20, 64 << 20
+"""Bytes of files that a task reads."""
+_TASKS_A_CORE = 3
+_SAMPLING_TASKS = 8
+_SETTINGS = {
+    # Each job has the tasks that it was given.
+    "spark.sql.adaptive.enabled": "false",
+    # Pieces of rows are large.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "4",
+}
 
-Arrange: TypeAlias = Callable[[DataFrame, RowOrder, int], DataFrame]
-"""Spreads the rows of a group over so many tasks, and sorts them in each."""
-ARRANGED: dict[type, Arrange] = {}
-"""How rows get an order that is not one of columns, by its type."""
+
+def rewrite_group_on_spark(spark: SparkSession, work: mt.GroupRewrite, cores: int) -> mt.RewrittenGroup:
+    """Rewrite a group as jobs of the session."""
+    folder = data_folder(work.metadata)
+    if parse_location(folder).scheme == "memory":
+        # Such files only exist in this process.
+        return mt.rewrite_group(work)
+    light = replace(work, metadata=work.metadata.without_history())
+    with _described(spark, work.description), swept_by_name(spark, work.storage, folder, work.unique) as files:
+        session = clone_with(spark, _SETTINGS) if is_classic(spark) else spark
+        group = _ranged(session, light, cores) if work.is_ranged else _in_parts(session, light)
+        files += group.files
+        work.written.extend(group.files)
+        return group
 
 
-class FrameEngine(Protocol):
-    """What reads and writes frames."""
+def _in_parts(spark: SparkSession, work: mt.GroupRewrite) -> mt.RewrittenGroup:
+    """Each part is a task."""
+    task = _PartTask(replace(work, tasks=()), mt.order_keys(work))
+    return _joined(work, frame_of_items(spark, enumerate(mt.parts_of(work))).mapInArrow(task, RESULT))
 
-    def scan(self, scan: planning.TableScan, session: SparkSession) -> DataFrame:
-        """The rows of a scan."""
 
-    def write(self, data: DataFrame, request: WriteRequest) -> list[mf.DataFile]:
-        """Write rows as data files; on an error, none is left."""
+def _ranged(spark: SparkSession, work: mt.GroupRewrite, cores: int) -> mt.RewrittenGroup:
+    """Rows are cut into ranges where they are read, and each range is a task."""
+    sample, chosen = mt.sample_of(work)
+    several = [chosen[first::_SAMPLING_TASKS] for first in range(min(_SAMPLING_TASKS, len(chosen)))]
+    sampled = frame_of_items(spark, several).mapInArrow(_SampleTask(sample), RESULT)
+    ranged = mt.RangedRewrite.of_sample(work, pa.concat_tables(_results(sampled)))
+    ranged = replace(ranged, work=replace(work, tasks=()))
+    read = frame_of_items(spark, _read_parts(work, cores))
+    pieces = _shuffled(read.mapInArrow(_CutTask(ranged, tuple(labels(ranged.files))), _PIECES), ranged.files)
+    return _joined(work, pieces.mapInArrow(_RangeTask(ranged), RESULT))
+
+
+def _shuffled(pieces: DataFrame, tasks: int) -> DataFrame:
+    return spread(pieces, tasks)
+
+
+def _read_parts(work: mt.GroupRewrite, cores: int) -> list[list[planning.FileScanTask]]:
+    """What each task reads: some of it for each core, but neither little nor much."""
+    size = min(max(work.size_in_bytes // (cores * _TASKS_A_CORE), _LEAST_READ), _MOST_READ)
+    return list(planning.pack(mt.splits_of(work.tasks, size), lambda split: split.data_bytes, size))
+
+
+def _results(frame: DataFrame) -> list[Any]:
+    return [cloudpickle.loads(bytes(row[0])) for row in frame.collect()]
+
+
+def _joined(work: mt.GroupRewrite, frame: DataFrame) -> mt.RewrittenGroup:
+    """The group of its numbered parts, in their order."""
+    return mt.joined(work, (part for _, part in sorted(_results(frame), key=lambda result: result[0])))
+
+
+# -- what tasks do
 
 
 @dataclass(frozen=True)
-class _TasksOfGroup:
-    """Plans a scan as the tasks of a group, with all deletes that apply to them."""
+class _PartTask:
+    """Rewrites parts of a group, each by itself."""
 
-    tasks: tuple[planning.FileScanTask, ...]
+    work: mt.GroupRewrite
+    keys: KeyMaker | None
 
-    def plan_files(self, scan: planning.TableScan) -> Generator[planning.FileScanTask, None, None]:  # noqa: ARG002 - these, whatever it is
-        """The tasks."""
-        yield from self.tasks
-
-
-def rewrite_group_on_spark(spark: SparkSession, rows: FrameEngine, work: GroupRewrite) -> RewrittenGroup:
-    """Rewrite a group as a job of the session."""
-    with _described(spark, work.description):
-        session = _session(spark, work)
-        frame = _spread(rows.scan(_scan(work, work.tasks), session), work)
-        request = WriteRequest(_written_as(work), work.storage, work.written, lineage=work.has_lineage)
-        files = rows.write(frame, request)
-        return RewrittenGroup(work.labelled(files), _live_rows(rows, work, session))
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number, tasks in received(batches):
+            with _own(self.work, number) as (work, unique):
+                part = mt.rewrite_part(work, tasks, self.keys, unique)
+            yield as_row((number, part))
 
 
-def _session(spark: SparkSession, work: GroupRewrite) -> SparkSession:
-    """A clone of the session in which a job has as many tasks as files are expected; Spark Connect has none."""
-    if not is_classic(spark):
-        return spark
-    settings = {
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.files.maxPartitionBytes": str(_split_size(work)),
-        "spark.sql.files.openCostInBytes": "0",
-        "spark.sql.files.minPartitionNum": "1",
-        "spark.sql.shuffle.partitions": str(work.expected_files),
-    }
-    return clone_with(spark, settings)
+@dataclass(frozen=True)
+class _SampleTask:
+    """Reads parts of a sample."""
+
+    sample: mt.Sample
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for tasks in received(batches):
+            yield as_row(self.sample.read(tasks))
 
 
-def _split_size(work: GroupRewrite) -> int:
-    return work.sizes.split_size(work.size_in_bytes)
+@dataclass(frozen=True)
+class _CutTask:
+    """Reads files, and cuts their rows into pieces; at the end it tells how many rows there were."""
+
+    ranged: mt.RangedRewrite
+    labels: tuple[int, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        total = 0
+        for tasks in received(batches):
+            for number, rows in self.ranged.cut(tasks):
+                total += rows.num_rows
+                yield self._row(number, 0, as_stream(rows))
+        yield self._row(0, total, None)
+
+    def _row(self, number: int, rows_read: int, piece: bytes | None) -> pa.RecordBatch:
+        label = self.labels[self.ranged.file_of(number)]
+        columns = ([label], [number], [rows_read], [piece])
+        return pa.record_batch(
+            [pa.array(column, each.type) for column, each in zip(columns, _ARROW_PIECES, strict=True)], _ARROW_PIECES
+        )
 
 
-def _scan(work: GroupRewrite, tasks: tuple[planning.FileScanTask, ...]) -> planning.TableScan:
-    """The rows of tasks of the group under the table's schema of today."""
-    snapshot = {md.MAIN_BRANCH: md.branch(work.snapshot_id)}
-    metadata = replace(work.metadata, current_snapshot_id=work.snapshot_id, refs=snapshot)
-    return planning.TableScan(
-        metadata,
-        work.storage,
-        selected_fields=(*planning.ALL_COLUMNS, *(_LINEAGE if work.has_lineage else ())),
-        options={"read.split.target-size": str(_split_size(work)), "read.split.open-file-cost": "0"},
-        planner=_TasksOfGroup(tasks),
-    )
+@dataclass(frozen=True)
+class _RangeTask:
+    """Sorts and writes the pieces of one file; how many rows were read comes with some of them."""
+
+    ranged: mt.RangedRewrite
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        received = _Received()
+        pieces = received.pieces(batches)
+        first = next(pieces, None)
+        files: tuple[mf.DataFile, ...] = ()
+        number = 0
+        if first is not None:
+            number = self.ranged.file_of(first[0])
+            with _own(self.ranged.work, number) as (work, unique):
+                files = replace(self.ranged, work=work).write(chain([first], pieces), unique).files
+        yield as_row((number, mt.RewrittenGroup(files, received.rows_read)))
 
 
-def _spread(frame: DataFrame, work: GroupRewrite) -> DataFrame:
-    """The frame, arranged here if the writer does not do it by the table's settings."""
-    order = work.strategy.order
-    if order is not None and not isinstance(order, ColumnOrder):
-        return ARRANGED[type(order)](frame, order, work.expected_files)
-    has_mixed_deletes = len({(bool(task.equality_deletes), bool(task.deletes)) for task in work.tasks}) > 1
-    if order is None and has_mixed_deletes and not work.moves_rows:
-        # Files with deletes are read by tasks of their own, which would each write a file.
-        return frame.coalesce(work.expected_files)
-    return frame
+@dataclass(slots=True)
+class _Received:
+    """What reaches a task that writes."""
+
+    rows_read: int = 0
+
+    def pieces(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
+        """The pieces of rows, with the numbers of their ranges."""
+        for batch in batches:
+            self.rows_read += sum(batch.column("rows_read").to_pylist())
+            for number, piece in zip(batch.column("range").to_pylist(), batch.column("piece"), strict=True):
+                if piece.is_valid:
+                    yield number, pa.ipc.open_stream(piece.as_buffer()).read_all()
 
 
-def _written_as(work: GroupRewrite) -> md.TableMetadata:
-    """The table as the writer should see it: with the spec, order, distribution and size of the new files."""
-    order = work.strategy.order
-    sorting = work.metadata.sort_order() if order is None else UNSORTED
-    if isinstance(order, ColumnOrder):
-        sorting = order.order
-    is_ranged = isinstance(order, ColumnOrder) or (order is None and work.moves_rows)
-    properties = {
-        **work.metadata.properties,
-        props.WRITE_TARGET_FILE_SIZE_BYTES.key: str(work.sizes.write_maximum),
-        props.DISTRIBUTION_MODE.key: "range" if is_ranged else "none",
-    }
-    if not props.OBJECT_STORAGE_ENABLED.of(properties):
-        # So that files of a run that was killed can be told from all others.
-        properties[props.DATA_PATH.key] = f"{data_folder(work.metadata)}/{work.unique}"
-    orders, order_id = _with_order(work.metadata, sorting)
-    return replace(
-        work.metadata,
-        default_spec_id=work.spec.spec_id,
-        sort_orders=orders,
-        default_sort_order_id=order_id,
-        properties=properties,
-    )
-
-
-def _with_order(metadata: md.TableMetadata, order: SortOrder) -> tuple[tuple[SortOrder, ...], int]:
-    """The orders of the table with this one among them, and its id."""
-    known = next((each for each in metadata.sort_orders if each.same_order(order)), None)
-    if known is not None:
-        return metadata.sort_orders, known.order_id
-    own = order.with_id(max((each.order_id for each in metadata.sort_orders), default=0) + 1)
-    return (*metadata.sort_orders, own), own.order_id
-
-
-def _live_rows(rows: FrameEngine, work: GroupRewrite, session: SparkSession) -> int:
-    """How many rows the group has; files with equality deletes are read for that, as far as their keys go."""
-    context = ReadContext(work.metadata, work.storage)
-    compared = tuple(task for task in work.tasks if task.equality_deletes)
-    known = sum(rows_not_deleted_by_position(task, context) for task in work.tasks if not task.equality_deletes)
-    return known + (rows.scan(_scan(work, compared), session).count() if compared else 0)
+@contextmanager
+def _own(work: mt.GroupRewrite, number: int) -> Iterator[tuple[mt.GroupRewrite, str]]:
+    """The group for one try of one task, and a part of names that no other try has; if it fails, its files go."""
+    own = replace(work, written=[])
+    try:
+        yield own, f"{work.unique}-{number:05d}-{uuid.uuid4().hex[:8]}"
+    except BaseException:
+        mt.delete_quietly(work.storage, [file.file_path for file in own.written], "of a task that failed")
+        raise
 
 
 @contextmanager
