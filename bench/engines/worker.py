@@ -219,7 +219,8 @@ def processor_seconds() -> float:
         except OSError:
             continue
         parents[int(each)] = int(fields[1])
-        used[int(each)] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        # Its own seconds, and those of its children that have ended.
+        used[int(each)] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
     own = {os.getpid()}
     while more := {each for each, parent in parents.items() if parent in own} - own:
         own |= more
