@@ -29,6 +29,7 @@
     │   ├── NamespaceNotEmptyError
     │   ├── IncompatibleChangeError         an evolution of schema, spec or order that the spec forbids
     │   ├── ValidationError                 a concurrent commit changed what this one relied on; not retried
+    │   ├── EncryptionError                 a key is missing or refused, or something would be left in clear
     │   ├── AlreadyCommittedError           a batch of a stream is in the table already; nothing was done again
     │   └── IncompleteRewriteError          too many commits of a rewrite failed; others stay; carries the result
     ├── CommitFailed                        lost the race; nothing happened; retry on refreshed metadata
@@ -218,6 +219,10 @@ class IncompatibleChangeError(StateError):
 
 class ValidationError(StateError):
     """A concurrent commit changed what this one relied on."""
+
+
+class EncryptionError(StateError):
+    """A key is missing, refused or not that of the table, or what was asked would leave something in clear."""
 
 
 class AlreadyCommittedError(StateError):

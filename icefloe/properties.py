@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Generic, TypeVar
 
-from icefloe.errors import InvalidPropertyError
+from icefloe.errors import IncompatibleChangeError, InvalidPropertyError
 from icefloe.versions import DEFAULT_VERSION, Feature, check_version, require
 
 Value = TypeVar("Value")
@@ -131,6 +131,16 @@ def _optional_word(*choices: str) -> Callable[[Properties, str, str | None], str
     )
 
 
+_KEY_LENGTHS = (16, 24, 32)
+
+
+def _key_length(properties: Properties, key: str, default: int) -> int:
+    length = _integer(properties, key, default, 1, MAX_INT)
+    if length not in _KEY_LENGTHS:
+        raise InvalidPropertyError(f"property {key!r} is {length}; AES keys have 16, 24 or 32 bytes")
+    return length
+
+
 _FILE_FORMATS = ("parquet", "avro", "orc")
 _MODES = ("copy-on-write", "merge-on-read")
 _ISOLATION = ("serializable", "snapshot")
@@ -246,7 +256,7 @@ PREVIEW_ROOT_MANIFEST = Property("icefloe.preview.root-manifest", None, _optiona
 
 NAME_MAPPING = Property("schema.name-mapping.default", None, _optional_text)
 ENCRYPTION_KEY_ID = Property("encryption.key-id", None, _optional_text)
-ENCRYPTION_DATA_KEY_LENGTH = Property("encryption.data-key-length", 16, _positive)
+ENCRYPTION_DATA_KEY_LENGTH = Property("encryption.data-key-length", 16, _key_length)
 
 VIEW_VERSION_HISTORY_SIZE = Property("version.history.num-entries", 10, _positive)
 VIEW_DROP_DIALECT_ALLOWED = Property("replace.drop-dialect.allowed", False, property_as_bool)
@@ -281,6 +291,47 @@ def check_new_table_properties(properties: Properties, version: int) -> None:
     refuse_reserved(properties)
     for known in _CHECKED_AT_CREATION:
         known.of(properties)
+    check_encryption(properties, version)
+
+
+def check_encryption(properties: Properties, version: int) -> None:
+    """Fail unless a table of this version can be encrypted as the properties say."""
     for key in (ENCRYPTION_KEY_ID.key, ENCRYPTION_DATA_KEY_LENGTH.key):
         if key in properties:
             require(version, Feature.ENCRYPTION_KEYS, f"property {key!r}")
+    if ENCRYPTION_KEY_ID.key in properties and not properties[ENCRYPTION_KEY_ID.key].strip():
+        raise InvalidPropertyError(
+            f"property {ENCRYPTION_KEY_ID.key!r} is empty; it must be the id of a key of the KMS"
+        )
+    ENCRYPTION_DATA_KEY_LENGTH.of(properties)
+    if ENCRYPTION_KEY_ID.key in properties:
+        for chosen in (WRITE_FORMAT, WRITE_DELETE_FORMAT):
+            if chosen.of(properties) == "orc":
+                raise InvalidPropertyError(
+                    f"property {chosen.key!r} is 'orc', which cannot be encrypted; it must be parquet or avro"
+                )
+
+
+def check_encryption_stays(before: Properties, after: Properties, *, is_new: bool) -> None:
+    """Fail if a change of properties changes how a table is encrypted, once it exists.
+
+    A new table gets its key before it gets rows, so that no file of it was ever in clear; from then on key and length stay.
+    """
+    old, new = ENCRYPTION_KEY_ID.of(before), ENCRYPTION_KEY_ID.of(after)
+    if old is None and new is not None and not is_new:
+        raise IncompatibleChangeError(
+            f"property {ENCRYPTION_KEY_ID.key!r} can only be set when a table is created: this one has snapshots, whose files"
+            " are in clear; create another table and copy the rows"
+        )
+    if old is None:
+        return
+    if new != old:
+        what = "removed" if new is None else f"changed to {new!r}"
+        raise IncompatibleChangeError(
+            f"property {ENCRYPTION_KEY_ID.key!r} is {old!r} and cannot be {what}: the key of a table stays for ever"
+        )
+    if ENCRYPTION_DATA_KEY_LENGTH.of(before) != ENCRYPTION_DATA_KEY_LENGTH.of(after):
+        raise IncompatibleChangeError(
+            f"property {ENCRYPTION_DATA_KEY_LENGTH.key!r} is {ENCRYPTION_DATA_KEY_LENGTH.of(before)} and cannot be changed"
+            f" to {ENCRYPTION_DATA_KEY_LENGTH.of(after)}: the length of a table's keys stays for ever"
+        )

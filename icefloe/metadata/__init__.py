@@ -17,7 +17,7 @@ from icefloe.metadata.locations import is_absolute, relativize, resolve_location
 from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRef, SnapshotRefType, branch, tag
 from icefloe.metadata.retention import expired_refs, expired_snapshots, retention_defaults, unreferenced_snapshots
 from icefloe.metadata.snapshot import Operation, Snapshot, SnapshotLogEntry
-from icefloe.metadata.table import BlobMetadata, PartitionStatisticsFile, StatisticsFile, TableMetadata
+from icefloe.metadata.table import BlobMetadata, EncryptedKey, PartitionStatisticsFile, StatisticsFile, TableMetadata
 from icefloe.metadata.update_codec import check_codable
 from icefloe.metadata.view import SQLViewRepresentation, ViewMetadata, ViewVersion
 from icefloe.metadata.view_codec import decode_view_file, encode_view_file

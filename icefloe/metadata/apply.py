@@ -137,10 +137,10 @@ def _alone(metadata: TableMetadata, update: _LoneUpdate) -> TableMetadata:
             return metadata.changed(location=stored, location_of_catalog=False)
         case up.SetPropertiesUpdate(updates):
             props.refuse_reserved(updates)
-            return metadata.changed(properties={**metadata.properties, **updates})
+            return _with_properties(metadata, {**metadata.properties, **updates})
         case up.RemovePropertiesUpdate(removals):
             remaining = {key: value for key, value in metadata.properties.items() if key not in removals}
-            return metadata.changed(properties=remaining)
+            return _with_properties(metadata, remaining)
         case up.RemoveSchemasUpdate(schema_ids):
             return structure.remove_schemas(metadata, schema_ids)
         case up.RemovePartitionSpecsUpdate(spec_ids):
@@ -163,6 +163,15 @@ def _alone(metadata: TableMetadata, update: _LoneUpdate) -> TableMetadata:
             return snapshots.remove_encryption_key(metadata, key_id)
         case _:
             raise _foreign(update)
+
+
+def _with_properties(metadata: TableMetadata, properties: dict[str, str]) -> TableMetadata:
+    is_new = not metadata.snapshots
+    props.check_encryption_stays(metadata.properties, properties, is_new=is_new)
+    changed = metadata.changed(properties=properties)
+    if changed is not metadata:
+        props.check_encryption(properties, metadata.format_version)
+    return changed
 
 
 def _foreign(update: Never) -> errors.InvalidInputError:

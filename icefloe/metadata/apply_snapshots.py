@@ -2,7 +2,14 @@
 
 from collections.abc import Collection
 
-from icefloe.errors import AlreadyExistsError, CommitFailed, InvalidMetadataError, NoSuchSnapshotError
+from icefloe import properties as props
+from icefloe.errors import (
+    AlreadyExistsError,
+    CommitFailed,
+    EncryptionError,
+    InvalidMetadataError,
+    NoSuchSnapshotError,
+)
 from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRef
 from icefloe.metadata.snapshot import Snapshot, SnapshotLogEntry
 from icefloe.metadata.table import EncryptedKey, OfSnapshot, PartitionStatisticsFile, StatisticsFile, TableMetadata
@@ -116,7 +123,11 @@ def add_encryption_key(metadata: TableMetadata, key: EncryptedKey) -> TableMetad
 
 
 def remove_encryption_key(metadata: TableMetadata, key_id: str) -> TableMetadata:
-    """The table without an encryption key."""
+    """The table without an encryption key, which nothing needs any more."""
+    needing = [f"snapshot {each.snapshot_id}" for each in metadata.snapshots if each.key_id == key_id]
+    needing += [f"key {each.key_id!r}" for each in metadata.encryption_keys if each.encrypted_by_id == key_id]
+    if needing and any(each.key_id == key_id for each in metadata.encryption_keys):
+        raise EncryptionError(f"encryption key {key_id!r} cannot be removed: {needing[0]} could not be opened any more")
     return metadata.changed(encryption_keys=tuple(key for key in metadata.encryption_keys if key.key_id != key_id))
 
 
@@ -132,6 +143,11 @@ def _check_form(metadata: TableMetadata, snapshot: Snapshot) -> None:
         raise InvalidMetadataError(f"{name} has no summary; v{version} requires one")
     if snapshot.key_id is not None:
         require(version, Feature.ENCRYPTION_KEYS, f"{name} with key {snapshot.key_id!r}")
+    elif props.ENCRYPTION_KEY_ID.of(metadata.properties) is not None:
+        raise EncryptionError(
+            f"{name} has no key, and the table is encrypted: its manifest list would be in clear; write it with a client that"
+            " encrypts"
+        )
     if snapshot.first_row_id is not None:
         require(version, Feature.ROW_LINEAGE, f"{name} with a first row id")
     elif allows(version, Feature.ROW_LINEAGE):
