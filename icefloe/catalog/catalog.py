@@ -27,6 +27,7 @@ from icefloe.catalog.importing import Import, fill, in_place_of, snapshot_of, st
 from icefloe.catalog.namespaces import NamespaceOperations
 from icefloe.catalog.purging import delete_reachable, purge
 from icefloe.catalog.replacement import ReplaceTable
+from icefloe.catalog.seals import check_has_kms
 from icefloe.catalog.transactions import CatalogTransaction
 from icefloe.catalog.views import View, ViewDescription, Views
 from icefloe.data import ForeignTable
@@ -59,7 +60,7 @@ class Catalog(NamespaceOperations):
         super().__init__(name)
         self._properties = dict(properties)
         self._warehouse = table_files.warehouse_of(name, properties)
-        self._storage = Storage(table_files.storage_properties(properties))
+        self._storage = Storage(table_files.storage_properties(properties), keyring=table_files.keyring_of(properties))
 
     @property
     def properties(self) -> Mapping[str, str]:
@@ -429,14 +430,14 @@ class Catalog(NamespaceOperations):
 
     def _create(self, table: TableDescription) -> Table:
         identifier = self._free_name(table.identifier)
-        return self._handle(identifier, self._create_table(identifier, self._new_metadata(identifier, table)))
+        return self._handle(identifier, self._create_table(identifier, self._checked_metadata(identifier, table)))
 
     def _stage(self, table: TableDescription) -> Transaction:
         return self._stage_replace(table) if self.table_exists(table.identifier) else self._stage_create(table)
 
     def _stage_create(self, table: TableDescription) -> Transaction:
         identifier = self._free_name(table.identifier)
-        metadata = self._new_metadata(identifier, table)
+        metadata = self._checked_metadata(identifier, table)
         committer = StagedCommitter(self, identifier, metadata)
         handle = Table(identifier, cm.TableState(metadata, None), committer, reporter=self.reporter)
         # It says nothing that the staged metadata lacks, but there is something to commit.
@@ -453,6 +454,12 @@ class Catalog(NamespaceOperations):
     def _new_metadata(self, identifier: Identifier, table: TableDescription) -> md.TableMetadata:
         definition = self._define(table)
         return definition.new_metadata(self._location_of(identifier, table.location), str(uuid.uuid4()), cm.now_ms())
+
+    def _checked_metadata(self, identifier: Identifier, table: TableDescription) -> md.TableMetadata:
+        """The same, if this catalog can write to such a table."""
+        metadata = self._new_metadata(identifier, table)
+        check_has_kms(metadata, self._storage.keyring is not None, show(identifier))
+        return metadata
 
     def _define(self, table: TableDescription) -> TableDefinition:
         return define_table(table, self._prefixed(_TABLE_DEFAULT), self._prefixed(_TABLE_OVERRIDE))

@@ -13,6 +13,7 @@ from icefloe import commit as cm, errors, metadata as md, properties as props
 from icefloe.catalog.catalog import Catalog
 from icefloe.catalog.identifiers import Identifier, show
 from icefloe.catalog.purging import check_purgeable
+from icefloe.catalog.seals import refuse_unkept
 from icefloe.catalog.table_files import LOG, compression_for, read_table_metadata
 from icefloe.maintenance import delete_quietly
 from icefloe.storage import absolute_location, parse_location, same_location
@@ -282,6 +283,7 @@ class HadoopCatalog(Catalog):
 
 
 def _check_version(metadata: md.TableMetadata, identifier: Identifier) -> None:
+    refuse_unkept(metadata, show(identifier), "hadoop")
     require(
         metadata.format_version, Feature.FILE_SYSTEM_TABLES, f"table {show(identifier)} in a catalog of type hadoop"
     )

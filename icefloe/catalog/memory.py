@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from weakref import WeakValueDictionary
 
 from icefloe.catalog.identifiers import Identifier, show
-from icefloe.catalog.pointers import TABLE, VIEW, PointerCatalog, Pointers, PointerSwap
+from icefloe.catalog.pointers import TABLE, VIEW, Pointer, PointerCatalog, Pointers, PointerSwap
+from icefloe.catalog.seals import Seal
 from icefloe.errors import InvalidInputError, TableAlreadyExistsError
 
 
@@ -19,6 +20,8 @@ class _Content:
         self.namespaces: dict[Identifier, dict[str, str]] = {}
         self.pointers: dict[Identifier, tuple[str, str]] = {}
         """What each name stands for, and its metadata location."""
+        self.seals: dict[Identifier, Seal] = {}
+        """What is kept of the metadata files of encrypted tables."""
 
 
 _ALIVE: WeakValueDictionary[str, _Content] = WeakValueDictionary()
@@ -35,17 +38,32 @@ class MemoryPointers(Pointers):
         noun, location = self._content.pointers.get(identifier, (None, None))
         return location if noun == self._noun else None
 
-    def insert(self, identifier: Identifier, location: str) -> bool:
+    def located(self, identifier: Identifier) -> Pointer | None:
+        with self._content.lock:
+            location = self.find(identifier)
+            return None if location is None else Pointer(location, self._content.seals.get(identifier))
+
+    def insert(self, identifier: Identifier, location: str, seal: Seal | None = None) -> bool:
         pointer = (self._noun, location)
         with self._content.lock:
-            return self._content.pointers.setdefault(identifier, pointer) == pointer
+            is_done = self._content.pointers.setdefault(identifier, pointer) == pointer
+            if is_done:
+                self._keep(identifier, seal)
+            return is_done
 
-    def swap(self, identifier: Identifier, expected: str, location: str) -> bool:
+    def swap(self, identifier: Identifier, expected: str, location: str, seal: Seal | None = None) -> bool:
         with self._content.lock:
             if self.find(identifier) != expected:
                 return False
             self._content.pointers[identifier] = (self._noun, location)
+            self._keep(identifier, seal)
             return True
+
+    def _keep(self, identifier: Identifier, seal: Seal | None) -> None:
+        if seal is None:
+            self._content.seals.pop(identifier, None)
+        else:
+            self._content.seals[identifier] = seal
 
     def remove(self, identifier: Identifier, expected: str | None = None) -> bool:
         with self._content.lock:
@@ -53,6 +71,7 @@ class MemoryPointers(Pointers):
             if location is None or expected not in (None, location):
                 return False
             del self._content.pointers[identifier]
+            self._keep(identifier, None)
             return True
 
     def move(self, source: Identifier, target: Identifier) -> bool:
@@ -62,6 +81,7 @@ class MemoryPointers(Pointers):
             if target in self._content.pointers:
                 raise TableAlreadyExistsError(f"{show(target)} already exists in catalog {self._catalog!r}")
             self._content.pointers[target] = self._content.pointers.pop(source)
+            self._keep(target, self._content.seals.pop(source, None))
             return True
 
     def names(self, namespace: Identifier) -> set[Identifier]:
@@ -74,6 +94,8 @@ class MemoryPointers(Pointers):
             if any(self._occupant(each.identifier) != each.expected for each in swaps):
                 return False
             self._content.pointers |= {each.identifier: (self._noun, each.location) for each in swaps}
+            for each in swaps:
+                self._keep(each.identifier, each.seal)
             return True
 
     def _occupant(self, identifier: Identifier) -> str | None:

@@ -4,11 +4,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from icefloe import commit as cm, errors, metadata as md
+from icefloe import commit as cm, errors, metadata as md, properties as props
 from icefloe.catalog import table_files
 from icefloe.catalog.catalog import Catalog
 from icefloe.catalog.committers import identifier_of
 from icefloe.catalog.identifiers import Identifier, show
+from icefloe.catalog.seals import KnownSeals, Seal, seal_of
 from icefloe.catalog.views import View, Views
 from icefloe.maintenance import delete_quietly
 from icefloe.storage import Storage
@@ -31,6 +32,16 @@ class PointerSwap:
     identifier: Identifier
     expected: str | None
     location: str
+    seal: Seal | None = None
+    """What is kept of the new file, if the table is encrypted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """What a name stands for: a metadata file, and what is kept of it if its table is encrypted."""
+
+    location: str
+    seal: Seal | None = None
 
 
 class Pointers(ABC):
@@ -48,15 +59,20 @@ class Pointers(ABC):
     def find(self, identifier: Identifier) -> str | None:
         """The metadata location of the name; None if it has none here."""
 
+    def located(self, identifier: Identifier) -> Pointer | None:
+        """The same, and what is kept of the file, by one question."""
+        location = self.find(identifier)
+        return None if location is None else Pointer(location)
+
     def check_kept(self) -> None:  # noqa: B027 - most catalogs keep both
         """Fail if the catalog keeps no such names."""
 
     @abstractmethod
-    def insert(self, identifier: Identifier, location: str) -> bool:
-        """Take a name that is free; whether it was."""
+    def insert(self, identifier: Identifier, location: str, seal: Seal | None = None) -> bool:
+        """Take a name that is free; whether it was. What is kept of the file is part of the same step."""
 
     @abstractmethod
-    def swap(self, identifier: Identifier, expected: str, location: str) -> bool:
+    def swap(self, identifier: Identifier, expected: str, location: str, seal: Seal | None = None) -> bool:
         """Set another location if the present one is the expected one, in one conditional step; whether it was."""
 
     @abstractmethod
@@ -75,17 +91,17 @@ class Pointers(ABC):
     def swap_all(self, swaps: Sequence[PointerSwap]) -> bool:
         """Several swaps in one step, all or none; whether all names were as expected, and all were done."""
 
-    def take(self, identifier: Identifier, location: str, storage: Storage) -> bool:
+    def take(self, identifier: Identifier, location: str, storage: Storage, seal: Seal | None = None) -> bool:
         """Let a new file have a name that is free; whether it was. If the file certainly does not have it, it is deleted."""
         try:
-            done = self.insert(identifier, location)
+            done = self.insert(identifier, location, **_sealed(seal))
         except errors.CommitStateUnknown:
             # The name may be ours all the same; to find it free proves nothing, as our step may still arrive.
             seen = self.seen(identifier)
             if seen is None:
                 raise
             done = seen == location
-        except (errors.StorageError, errors.InvalidInputError, RefusedAlongsideError):
+        except (errors.StorageError, errors.InvalidInputError, errors.EncryptionError, RefusedAlongsideError):
             delete_quietly(storage, [location], "of a name that was not taken")
             raise
         # A request may have been sent twice by something on the way: then the name is ours.
@@ -94,7 +110,9 @@ class Pointers(ABC):
         delete_quietly(storage, [location], "of a name that was taken")
         return False
 
-    def replace(self, identifier: Identifier, expected: str, location: str, storage: Storage) -> bool:
+    def replace(
+        self, identifier: Identifier, expected: str, location: str, storage: Storage, seal: Seal | None = None
+    ) -> bool:
         """Let a new file replace the expected one; whether it did.
 
         If it did not, the file stays until it is proven that nobody needs it: a request may have been sent twice by
@@ -102,7 +120,8 @@ class Pointers(ABC):
         for certain that nothing happened.
         """
         try:
-            return self.swap(identifier, expected, location) or self.seen(identifier) == location
+            done = self.swap(identifier, expected, location, **_sealed(seal))
+            return done or self.seen(identifier) == location
         except errors.CommitStateUnknown:
             if self.seen(identifier) != location:
                 raise
@@ -110,7 +129,7 @@ class Pointers(ABC):
         except errors.StorageError as error:
             delete_quietly(storage, [location], NOT_COMMITTED)
             raise self.not_changed(identifier, f"nothing happened: {error}") from error
-        except (errors.InvalidInputError, RefusedAlongsideError):
+        except (errors.InvalidInputError, errors.EncryptionError, RefusedAlongsideError):
             delete_quietly(storage, [location], NOT_COMMITTED)
             raise
 
@@ -130,6 +149,11 @@ class Pointers(ABC):
             return None
 
 
+def _sealed(seal: Seal | None) -> dict[str, Seal]:
+    """The argument for tables that are encrypted: most are not, and many pointers know none."""
+    return {} if seal is None else {"seal": seal}
+
+
 class PointerCatalog(Catalog):
     """A catalog that keeps a metadata location for each name."""
 
@@ -139,6 +163,7 @@ class PointerCatalog(Catalog):
 
     def __init__(self, name: str, properties: Mapping[str, str]) -> None:
         super().__init__(name, properties)
+        self._seals = KnownSeals()
         self._lost: dict[Identifier, list[tuple[str | None, str]]] = {}
         """Metadata files of lost races with the id of their table, until it is read again and shows that it needs none."""
 
@@ -151,21 +176,28 @@ class PointerCatalog(Catalog):
         return self._table_pointers.find(identifier) is not None
 
     def _metadata_location(self, identifier: Identifier) -> str | None:
-        return self._table_pointers.find(identifier)
+        pointer = self._table_pointers.located(identifier)
+        if pointer is None:
+            return None
+        self._seals.keep(pointer.location, pointer.seal)
+        return pointer.location
+
+    def _read_table(self, location: str) -> md.TableMetadata:
+        """The metadata in a file that a name of this catalog stands for, checked against what is kept of it."""
+        return table_files.read_sealed_metadata(self._storage, location, self._seals.of(location))
 
     def _table_names(self, namespace: Identifier) -> set[Identifier]:
         return self._table_pointers.names(namespace)
 
     def _table_state(self, identifier: Identifier) -> cm.TableState | None:
-        location = self._table_pointers.find(identifier)
-        if location is None:
-            return None
-        return cm.TableState(table_files.read_table_metadata(self._storage, location), location)
+        location = self._metadata_location(identifier)
+        return None if location is None else cm.TableState(self._read_table(location), location)
 
     def _create_table(self, identifier: Identifier, metadata: md.TableMetadata) -> cm.TableState:
-        location = table_files.write_table_metadata(self._storage, metadata, None)
-        if not self._table_pointers.take(identifier, location, self._storage):
+        location, seal = table_files.write_sealed_metadata(self._storage, metadata, None)
+        if not self._table_pointers.take(identifier, location, self._storage, seal):
             raise self._taken(identifier)
+        self._seals.keep(location, seal)
         return cm.TableState(metadata, location)
 
     def _taken(self, identifier: Identifier) -> errors.AlreadyExistsError:
@@ -184,15 +216,28 @@ class PointerCatalog(Catalog):
 
     def _register_table(self, identifier: Identifier, state: cm.TableState, current: cm.TableState | None) -> None:
         location = str(state.metadata_location)
+        # What is registered is trusted from now on.
+        seal = table_files.seal_of_file(self._storage, location)
+        if current is not None and seal_of(current.metadata, b"") is not None:
+            props.check_encryption_stays(current.metadata.properties, state.metadata.properties, is_new=False)
         if current is None:
-            if not self._table_pointers.insert(identifier, location):
+            if not self._table_pointers.insert(identifier, location, **_sealed(seal)):
                 raise self._taken(identifier)
         elif location != current.metadata_location and not self._table_pointers.swap(
-            identifier, str(current.metadata_location), location
+            identifier, str(current.metadata_location), location, **_sealed(seal)
         ):
             raise errors.CommitFailed(
                 f"table {show(identifier)} changed while it was registered again; nothing was done"
             )
+
+    def _insert_as_it_is(self, identifier: Identifier, location: str) -> bool:
+        """Let a file have a name that is free, whatever it is like; whether it was."""
+        try:
+            seal = table_files.seal_of_file(self._storage, location)
+        except (errors.CorruptFileError, errors.StorageError, errors.InvalidInputError):
+            # Without a seal it is refused once it can be read, if it is encrypted.
+            seal = None
+        return self._table_pointers.insert(identifier, location, **_sealed(seal))
 
     def _rename_table(self, source: Identifier, target: Identifier) -> None:
         if not self._table_pointers.move(source, target):
@@ -231,7 +276,7 @@ class PointerCatalog(Catalog):
             changed = cm.next_state(base, prepared, cm.now_ms())
             if changed is base.metadata:
                 return base
-            location = table_files.write_table_metadata(self._storage, changed, expected)
+            location, seal = table_files.write_sealed_metadata(self._storage, changed, expected)
         except (errors.StorageError, errors.CorruptFileError) as error:
             raise errors.CommitFailed(f"the commit to {name} was not begun, and nothing happened: {error}") from error
         try:
@@ -239,9 +284,10 @@ class PointerCatalog(Catalog):
         except Exception:
             delete_quietly(self._storage, [location], NOT_COMMITTED)
             raise
-        if not self._table_pointers.replace(identifier, expected, location, self._storage):
+        if not self._table_pointers.replace(identifier, expected, location, self._storage, seal):
             self._lost.setdefault(identifier, []).append((changed.table_uuid, location))
             raise self._table_pointers.lost(identifier, expected)
+        self._seals.keep(location, seal)
         table_files.delete_superseded(self._storage, base, changed)
         return cm.TableState(changed, location)
 

@@ -17,6 +17,7 @@ from icefloe.catalog.identifiers import Identifier, show
 from icefloe.catalog.pointers import NOT_COMMITTED, PointerCatalog, PointerSwap, RefusedAlongsideError
 from icefloe.catalog.purging import check_purgeable
 from icefloe.catalog.rest.catalog import RestCatalog
+from icefloe.catalog.seals import Seal
 from icefloe.catalog.sql import SqlCatalog
 from icefloe.catalog.sql_database import Alongside, Database
 from icefloe.catalog.views import View
@@ -45,6 +46,7 @@ class _Written:
     change: TableChange
     metadata: md.TableMetadata
     location: str
+    seal: Seal | None = None
 
 
 class ServedCatalog:
@@ -104,6 +106,8 @@ class ServedCatalog:
 
     def read_table(self, location: str) -> md.TableMetadata:
         """The metadata in a file."""
+        if isinstance(self.catalog, PointerCatalog):
+            return self.catalog._read_table(location)
         return table_files.read_table_metadata(self.catalog.storage, location)
 
     def new_metadata(self, table: TableDescription) -> md.TableMetadata:
@@ -168,8 +172,8 @@ class ServedCatalog:
                     unchanged[change.identifier] = change.base
                     continue
                 previous = None if change.base is None else change.base.metadata_location
-                location = table_files.write_table_metadata(catalog.storage, metadata, previous)
-                written.append(_Written(change, metadata, location))
+                location, seal = table_files.write_sealed_metadata(catalog.storage, metadata, previous)
+                written.append(_Written(change, metadata, location, seal))
         except Exception as error:
             delete_quietly(catalog.storage, [each.location for each in written], NOT_COMMITTED)
             if isinstance(error, errors.StorageError | errors.CorruptFileError):
@@ -241,7 +245,7 @@ class ServedCatalog:
         """Give a dropped table its name back, if that is free, whatever its files are like."""
         catalog = self.catalog
         free = catalog._free_name(identifier)
-        if not isinstance(catalog, PointerCatalog) or not catalog._table_pointers.insert(free, metadata_location):
+        if not isinstance(catalog, PointerCatalog) or not catalog._insert_as_it_is(free, metadata_location):
             raise errors.TableAlreadyExistsError(f"table {show(free)} already exists in catalog {catalog.name!r}")
 
 
@@ -252,7 +256,7 @@ def _nothing(_: object) -> None:
 def _swap_all(catalog: PointerCatalog, written: Sequence[_Written]) -> None:
     """Let new files have their names, all in one step. What is not proven to be unneeded stays."""
     pointers, locations = catalog._table_pointers, [each.location for each in written]
-    swaps = [PointerSwap(each.change.identifier, _expected(each.change), each.location) for each in written]
+    swaps = [PointerSwap(each.change.identifier, _expected(each.change), each.location, each.seal) for each in written]
     name = ", ".join(show((catalog.name, *each.change.identifier)) for each in written)
     try:
         done = pointers.swap_all(swaps)
@@ -272,6 +276,7 @@ def _swap_all(catalog: PointerCatalog, written: Sequence[_Written]) -> None:
             catalog._lost.setdefault(each.change.identifier, []).append((each.metadata.table_uuid, each.location))
         raise errors.CommitFailed(f"{name} were not changed; another writer was faster")
     for each in written:
+        catalog._seals.keep(each.location, each.seal)
         if each.change.base is not None:
             table_files.delete_superseded(catalog.storage, each.change.base, each.metadata)
 

@@ -17,8 +17,10 @@ from sqlalchemy.engine.reflection import Inspector
 from icefloe import errors, properties as props
 from icefloe.catalog.identifiers import Identifier, check_length, show
 from icefloe.catalog.namespaces import EXISTS
-from icefloe.catalog.pointers import TABLE, VIEW, PointerCatalog, Pointers, PointerSwap
+from icefloe.catalog.pointers import TABLE, VIEW, Pointer, PointerCatalog, Pointers, PointerSwap
+from icefloe.catalog.seals import Seal
 from icefloe.catalog.sql_database import Database, TakenError
+from icefloe.catalog.sql_seals import COLUMNS as SEAL_COLUMNS, SEALS, SqlSeals, seal_in
 
 NAME_LENGTH = 255
 """The longest name of a catalog, a namespace with its dots, a table, or a property."""
@@ -55,15 +57,24 @@ _IS_NAMED = sa.and_(
 class SqlPointers(Pointers):
     """Pointers as rows of a table that tables and views share; a database of version 0 has tables alone."""
 
-    def __init__(self, catalog: str, noun: str, database: Database, tells_views: bool) -> None:
+    def __init__(
+        self, catalog: str, noun: str, database: Database, tells_views: bool, seals: SqlSeals | None = None
+    ) -> None:
+        """`seals` are those of tables, of which views have none."""
         super().__init__(catalog, noun)
         self._database = database
         self._tells_views = tells_views
+        self._seals = seals
         # Made once: to put a statement together takes longer than to run it.
         expected: sa.BindParameter[str] = sa.bindparam("swapped_from")
         location: sa.BindParameter[str] = sa.bindparam("swapped_to")
         self._is_meant = sa.and_(_IS_NAMED, self._is_of_noun())
         self._finding = sa.select(_POINTERS.c.metadata_location).where(self._is_meant)
+        shared = ("catalog_name", "table_namespace", "table_name")
+        with_seals = _POINTERS.outerjoin(SEALS, sa.and_(*(_POINTERS.c[name] == SEALS.c[name] for name in shared)))
+        self._locating = (
+            sa.select(_POINTERS.c.metadata_location, *SEAL_COLUMNS).select_from(with_seals).where(self._is_meant)
+        )
         self._swapping = (
             sa.update(_POINTERS)
             .where(self._is_meant, _POINTERS.c.metadata_location == expected)
@@ -91,15 +102,23 @@ class SqlPointers(Pointers):
             raise errors.StateError(f"{show(identifier)} has no metadata location in {self._database}")
         return rows[0][0] if rows else None
 
+    def located(self, identifier: Identifier) -> Pointer | None:
+        if self._seals is None or not self._seals.is_there:
+            return super().located(identifier)
+        rows = self._database.read(self._locating, self._name_values(identifier))
+        if rows and rows[0].metadata_location is None:
+            raise errors.StateError(f"{show(identifier)} has no metadata location in {self._database}")
+        return Pointer(rows[0].metadata_location, seal_in(rows[0])) if rows else None
+
     def check_kept(self) -> None:
         if self._noun == VIEW and not self._tells_views:
             raise errors.InvalidInputError(
                 f"{self._database} keeps no views: its tables are of version 0; schema_version='v1' adds what is missing"
             )
 
-    def insert(self, identifier: Identifier, location: str) -> bool:
+    def insert(self, identifier: Identifier, location: str, seal: Seal | None = None) -> bool:
         def add(connection: Connection) -> None:
-            self._insert(connection, identifier, location)
+            self._insert(connection, identifier, location, seal)
             self._database.changed(connection, location)
 
         try:
@@ -108,7 +127,7 @@ class SqlPointers(Pointers):
             return False
         return True
 
-    def _insert(self, connection: Connection, identifier: Identifier, location: str) -> None:
+    def _insert(self, connection: Connection, identifier: Identifier, location: str, seal: Seal | None) -> None:
         row = {
             "catalog_name": self._catalog,
             "table_namespace": _namespace_text(identifier[:-1]),
@@ -119,10 +138,26 @@ class SqlPointers(Pointers):
         if self._tells_views:
             row["iceberg_type"] = self._noun.upper()
         connection.execute(sa.insert(_POINTERS).values(row))
+        if self._seals is not None and seal is None:
+            # One may be left of a table that another program dropped.
+            self._seals.forget(connection, _seal_name(identifier))
+        self._keep(connection, identifier, seal)
 
-    def swap(self, identifier: Identifier, expected: str, location: str) -> bool:
+    def _keep(self, connection: Connection, identifier: Identifier, seal: Seal | None) -> None:
+        if self._seals is not None and seal is not None:
+            self._seals.keep(connection, _seal_name(identifier), seal)
+
+    def swap(self, identifier: Identifier, expected: str, location: str, seal: Seal | None = None) -> bool:
         values = self._swap_values(PointerSwap(identifier, expected, location))
-        return self._changed_one(self._swapping, values, location)
+
+        def change(connection: Connection) -> bool:
+            is_changed = self._change_one(connection, self._swapping, values)
+            if is_changed:
+                self._keep(connection, identifier, seal)
+                self._database.changed(connection, location)
+            return is_changed
+
+        return self._database.write(change)
 
     def _swap_values(self, swap: PointerSwap) -> dict[str, str]:
         location = check_length(swap.location, TEXT_LENGTH, "metadata location")
@@ -133,10 +168,11 @@ class SqlPointers(Pointers):
             # In one order for all writers: else two of them could wait for each other.
             for each in sorted(swaps, key=lambda swap: swap.identifier):
                 if each.expected is None:
-                    self._insert(connection, each.identifier, each.location)
+                    self._insert(connection, each.identifier, each.location, each.seal)
                     continue
                 if not self._change_one(connection, self._swapping, self._swap_values(each)):
                     raise TakenError(show(each.identifier))
+                self._keep(connection, each.identifier, each.seal)
             self._database.changed(connection)
 
         try:
@@ -149,12 +185,13 @@ class SqlPointers(Pointers):
         statement = sa.delete(_POINTERS).where(self._is_meant)
         if expected is not None:
             statement = statement.where(_POINTERS.c.metadata_location == expected)
-        return self._changed_one(statement, self._name_values(identifier))
+        return self._changed_one(statement, self._name_values(identifier), identifier)
 
     def move(self, source: Identifier, target: Identifier) -> bool:
         name = {"table_namespace": _namespace_text(target[:-1]), "table_name": target[-1]}
         try:
-            return self._changed_one(sa.update(_POINTERS).where(self._is_meant).values(name), self._name_values(source))
+            moving = sa.update(_POINTERS).where(self._is_meant).values(name)
+            return self._changed_one(moving, self._name_values(source), source, target)
         except TakenError:
             raise errors.TableAlreadyExistsError(
                 f"{show(target)} already exists in catalog {self._catalog!r}"
@@ -178,14 +215,22 @@ class SqlPointers(Pointers):
         return [((*_namespace_parts(namespace), name), location) for namespace, name, location in rows if location]
 
     def _changed_one(
-        self, statement: sa.Update | sa.Delete, values: Mapping[str, str], location: str | None = None
+        self,
+        statement: sa.Update | sa.Delete,
+        values: Mapping[str, str],
+        source: Identifier,
+        target: Identifier | None = None,
     ) -> bool:
-        """Whether a conditional change, in a transaction of its own, met the one row that it was meant for."""
+        """Whether a change of names, in a transaction of its own, met the one row that it was meant for."""
 
         def change(connection: Connection) -> bool:
             is_changed = self._change_one(connection, statement, values)
             if is_changed:
-                self._database.changed(connection, location)
+                if self._seals is not None and target is None:
+                    self._seals.forget(connection, _seal_name(source))
+                elif self._seals is not None and target is not None:
+                    self._seals.move(connection, _seal_name(source), _seal_name(target))
+                self._database.changed(connection)
             return is_changed
 
         return self._database.write(change)
@@ -208,7 +253,10 @@ class SqlCatalog(PointerCatalog):
         self._database = Database(name, properties.get("uri"))
         super().__init__(name, properties)
         tells_views = self._prepare()
-        self._table_pointers = SqlPointers(name, TABLE, self._database, tells_views)
+        seals = SqlSeals(self._database, name)
+        if self._may_create:
+            seals.create()
+        self._table_pointers = SqlPointers(name, TABLE, self._database, tells_views, seals)
         self._view_pointers = SqlPointers(name, VIEW, self._database, tells_views)
 
     def close(self) -> None:
@@ -219,8 +267,7 @@ class SqlCatalog(PointerCatalog):
         """Create the tables if they are missing; whether they tell views from tables."""
         columns = self._columns()
         if columns is None:
-            switches = ("init_catalog_tables", "jdbc.init-catalog-tables")
-            if not all(props.property_as_bool(self._properties, key, True) for key in switches):
+            if not self._may_create:
                 raise errors.StateError(f"{self._database} has no tables of a catalog, and is not to get any")
             try:
                 self._database.create_tables(_SCHEMA)
@@ -238,6 +285,12 @@ class SqlCatalog(PointerCatalog):
             lambda c: c.execute(sa.text("ALTER TABLE iceberg_tables ADD COLUMN iceberg_type VARCHAR(5)"))
         )
         return True
+
+    @property
+    def _may_create(self) -> bool:
+        """Whether the database may get tables that it lacks."""
+        switches = ("init_catalog_tables", "jdbc.init-catalog-tables")
+        return all(props.property_as_bool(self._properties, key, True) for key in switches)
 
     def _columns(self) -> frozenset[str] | None:
         """The columns of the table of pointers; None unless both tables exist."""
@@ -349,6 +402,11 @@ class SqlCatalog(PointerCatalog):
 
     def __repr__(self) -> str:
         return f"SqlCatalog({self._name!r}, uri={str(self._database)!r}, warehouse={self._warehouse!r})"
+
+
+def _seal_name(identifier: Identifier) -> tuple[str, str]:
+    """A table as its seal is kept under."""
+    return _namespace_text(identifier[:-1]), identifier[-1]
 
 
 _ESCAPED = re.compile(r"\.|%(?=2E|25)")

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from icefloe import commit as cm, errors, metadata as md, properties as props
+from icefloe.catalog.seals import Seal, check_seal, seal_of
+from icefloe.encryption import KMS_PREFIXES, Keyring, kms_of
 from icefloe.maintenance import Ownership, delete_own
 from icefloe.storage import Storage, absolute_location, identity
 
@@ -57,8 +59,14 @@ def warehouse_of(name: str, properties: Mapping[str, str]) -> str | None:
 
 def storage_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties that are for files: all that are not for the catalog itself."""
-    own, prefixes = _OF_ALL_CATALOGS | _OF_SQL_CATALOGS, _OWN_PREFIXES + _OF_REST_CATALOGS
+    own, prefixes = _OF_ALL_CATALOGS | _OF_SQL_CATALOGS, _OWN_PREFIXES + _OF_REST_CATALOGS + KMS_PREFIXES
     return {key: value for key, value in properties.items() if key not in own and not key.startswith(prefixes)}
+
+
+def keyring_of(properties: Mapping[str, str]) -> Keyring | None:
+    """The keys of encrypted tables, if the properties name a KMS."""
+    kms = kms_of(properties)
+    return None if kms is None else Keyring(kms)
 
 
 def folder_name(part: str) -> str:
@@ -97,8 +105,29 @@ def read_view_metadata(storage: Storage, location: str) -> md.ViewMetadata:
     return _read(storage, location, md.decode_view_file)
 
 
+def read_sealed_metadata(storage: Storage, location: str, seal: Seal | None) -> md.TableMetadata:
+    """The table metadata in a file, which must be the one that the catalog keeps the seal of."""
+    data = storage.read(location)
+    metadata = _decoded(data, storage, location, md.decode_metadata_file)
+    check_seal(metadata, data, seal, location)
+    return metadata.located(location)
+
+
+def seal_of_file(storage: Storage, location: str) -> Seal | None:
+    """What a catalog keeps of a metadata file that it takes as it is."""
+    data = storage.read(location)
+    return seal_of(_decoded(data, storage, location, md.decode_metadata_file), data)
+
+
 def write_table_metadata(storage: Storage, metadata: md.TableMetadata, previous: str | None) -> str:
     """Write the metadata as the version after the file `previous`; the new file's location."""
+    return write_sealed_metadata(storage, metadata, previous)[0]
+
+
+def write_sealed_metadata(
+    storage: Storage, metadata: md.TableMetadata, previous: str | None
+) -> tuple[str, Seal | None]:
+    """The same, and what the catalog must keep of the file."""
     folder = cm.metadata_folder(metadata)
     if metadata.location_of_catalog and folder != f"{metadata.location}/metadata":
         raise errors.InvalidLocationError(
@@ -106,8 +135,9 @@ def write_table_metadata(storage: Storage, metadata: md.TableMetadata, previous:
             " set the location of the table first"
         )
     location = f"{folder}/{_new_name(previous, metadata.properties)}"
-    storage.write(location, md.encode_metadata_file(metadata, compression_for(metadata.properties)))
-    return location
+    data = md.encode_metadata_file(metadata, compression_for(metadata.properties))
+    storage.write(location, data)
+    return location, seal_of(metadata, data)
 
 
 def write_view_metadata(storage: Storage, view: md.ViewMetadata, previous: str | None) -> str:
@@ -144,7 +174,10 @@ def _new_name(previous: str | None, properties: props.Properties) -> str:
 
 
 def _read(storage: Storage, location: str, decode: Callable[[bytes, md.Limits], Document]) -> Document:
-    data = storage.read(location)
+    return _decoded(storage.read(location), storage, location, decode)
+
+
+def _decoded(data: bytes, storage: Storage, location: str, decode: Callable[[bytes, md.Limits], Document]) -> Document:
     try:
         return decode(data, storage.limits)
     except errors.UnsupportedVersionError as error:

@@ -22,7 +22,7 @@ from icefloe.commit.added import vector_mask
 from icefloe.commit.named_files import NamedFiles, locate
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import Mask, as_mask, normal_paths
-from icefloe.data import ReadContext, open_file, read_task
+from icefloe.data import ReadContext, read_task
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.formats.file_formats import reader_of
 from icefloe.schema import Schema, reserved
@@ -203,6 +203,6 @@ def _positions(ids: Numbers, storage: Storage, file: mf.DataFile) -> tuple[Numbe
 
 
 def _stored_ids(file: mf.DataFile, storage: Storage) -> Iterator[pa.Array]:
-    with open_file(file, storage) as source:
+    with mf.open_file(file, storage) as source:
         for batch in reader_of(file.file_format)(source, file.file_path, _IDS).batches():
             yield batch.column(0)

@@ -17,6 +17,7 @@ from icefloe.commit.added import FileGroup
 from icefloe.commit.named_files import NamedFiles
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import Mask, PartitionSet, as_mask, by_partition_type, normal_paths
+from icefloe.encryption import key_length_of
 from icefloe.schema import Schema
 from icefloe.versions import Feature, allows
 
@@ -51,6 +52,7 @@ def write_entries(
         older_schemas=metadata.schemas_newest_first,
         stats=mf.StatsForm.BOTH if metadata.is_for_java else None,
         container=_container(metadata),
+        key_length=key_length_of(metadata),
     )
     return tuple(
         mf.write_manifests(

@@ -44,6 +44,7 @@ class Parent:
         )
 
     def _source(self) -> mf.SnapshotManifests:
+        storage = self.bench.storage
         return mf.SnapshotManifests(
-            self.metadata, self.bench.read, self.bench.storage.limits, self.bench.caches.manifests
+            self.metadata, self.bench.read, storage.limits, self.bench.caches.manifests, storage.keyring
         )

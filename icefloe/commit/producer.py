@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from icefloe import errors, manifests as mf, metadata as md, partitioning as pt, properties as props
 from icefloe.commit.added import FileGroup, vector_mask, with_specs
 from icefloe.commit.change import Prepared, Workbench
+from icefloe.commit.list_keys import check_sealed, stored_list
 from icefloe.commit.new_manifests import NewManifests
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import as_mask, count_partitions, partition_codes
@@ -84,9 +85,11 @@ class SnapshotChange:
         delta = self.operation.apply(parent)
         if delta is None:
             return Prepared()
+        check_sealed(metadata, delta.added)
         self._was_made = True
-        snapshot = make_snapshot(parent, delta, self.target)
-        updates: tuple[up.TableUpdate, ...] = (*added_specs, up.AddSnapshotUpdate(snapshot))
+        snapshot, keys = make_snapshot(parent, delta, self.target)
+        added_keys = (up.AddEncryptionKeyUpdate(key) for key in keys)
+        updates: tuple[up.TableUpdate, ...] = (*added_specs, *added_keys, up.AddSnapshotUpdate(snapshot))
         needed = _relied_on(metadata, self.target.branch)
         if self.target.staged:
             return Prepared(updates, needed)
@@ -140,8 +143,8 @@ def head_of(metadata: md.TableMetadata, name: str) -> md.Snapshot | None:
     return metadata.snapshot(ref.snapshot_id)
 
 
-def make_snapshot(parent: Parent, delta: Delta, target: Target) -> md.Snapshot:
-    """The snapshot with these manifests, whose list is written."""
+def make_snapshot(parent: Parent, delta: Delta, target: Target) -> tuple[md.Snapshot, tuple[md.EncryptedKey, ...]]:
+    """The snapshot with these manifests, whose list is written, and the keys that the table needs for it."""
     metadata, version = parent.metadata, parent.metadata.format_version
     number = metadata.next_sequence_number
     has_row_ids = allows(version, Feature.ROW_LINEAGE)
@@ -158,9 +161,9 @@ def make_snapshot(parent: Parent, delta: Delta, target: Target) -> md.Snapshot:
         table_location=metadata.writes_relative_to,
     )
     location = parent.bench.list_name(metadata, parent.snapshot_id)
-    parent.bench.write(location, listed.data)
-    parent.bench.caches.manifests.lists.keep(location, listed.manifests)
-    return md.Snapshot(
+    stored = stored_list(parent, listed.data)
+    parent.bench.write(location, stored.data)
+    snapshot = md.Snapshot(
         snapshot_id=parent.snapshot_id,
         timestamp_ms=parent.bench.clock_ms(),
         manifest_list=metadata.stored_path(location),
@@ -176,7 +179,10 @@ def make_snapshot(parent: Parent, delta: Delta, target: Target) -> md.Snapshot:
         schema_id=metadata.current_schema_id,
         first_row_id=first_row_id,
         added_rows=listed.added_rows,
+        key_id=stored.key_id,
     )
+    parent.bench.caches.manifests.lists.keep(mf.list_place(snapshot, location), listed.manifests)
+    return snapshot, stored.keys
 
 
 def _counts(parent: Parent, delta: Delta, manifests: Sequence[mf.ManifestFile]) -> totals.ChangeCounts:

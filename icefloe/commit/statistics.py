@@ -10,7 +10,10 @@ from icefloe.commit.structure import StatisticsChange
 def check_statistics_allowed(metadata: md.TableMetadata) -> None:
     """Fail if the table is encrypted: statistics hold values, which must not be stored in plain text."""
     if props.ENCRYPTION_KEY_ID.of(metadata.properties) is not None:
-        raise errors.StateError("the table is encrypted; statistics files of encrypted tables cannot be written yet")
+        raise errors.EncryptionError(
+            "the table is encrypted; statistics files hold values, and the format has no safe place for their keys, so that none"
+            " are written"
+        )
 
 
 @dataclass(frozen=True)

@@ -74,12 +74,8 @@ def load_vector(storage: Storage, file: mf.DataFile, row_count: int | None = Non
     """The vector that an entry of a manifest stands for, checked against the entry."""
     if file.content_offset is None or file.content_size_in_bytes is None:
         raise errors.InvalidInputError(f"deletion vector {file.file_path!r} does not say where in the file it is")
-
-    def read_range(offset: int, length: int) -> bytes:
-        return storage.read_range(file.file_path, offset, length)
-
     return read_vector(
-        read_range,
+        mf.range_reader(file, storage),
         file.content_offset,
         file.content_size_in_bytes,
         file.file_path,
@@ -177,13 +173,15 @@ def write_vectors(
     named = {files[path].path: vector for path, vector in vectors.items()}
     data, blobs = write_deletion_vectors(named, parent.metadata.writes_relative_to)
     location = parent.bench.vectors_name(parent.metadata)
-    parent.bench.write(location, data)
+    stored, key_metadata = mf.sealed_file(data, parent.metadata)
+    parent.bench.write(location, stored)
     return tuple(
         mf.DataFile(
             file_path=location,
             file_format="puffin",
             record_count=blob.cardinality,
-            file_size_in_bytes=len(data),
+            file_size_in_bytes=len(stored),
+            key_metadata=key_metadata,
             content=mf.FileContent.POSITION_DELETES,
             spec_id=spelled[blob.referenced_data_file].spec_id,
             partition=spelled[blob.referenced_data_file].partition,
@@ -271,7 +269,7 @@ def _read(bench: Workbench, deletes: mf.DataFile) -> dict[str, DeletionVector]:
             f" {', '.join(DATA_FORMATS)}"
         )
     vectors: dict[str, DeletionVector] = {}
-    with bench.storage.open_input(deletes.file_path, size=deletes.file_size_in_bytes) as source:
+    with mf.open_file(deletes, bench.storage) as source:
         for batch in reader_of(deletes.file_format)(source, deletes.file_path, _POSITIONS).batches():
             paths, positions = identities(batch.column(0)), batch.column(1)
             for path in pc.unique(paths).to_pylist():

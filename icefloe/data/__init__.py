@@ -19,7 +19,8 @@ from icefloe.data.in_order import in_pieces, read_in_order
 from icefloe.data.incoming import RowsInput, incoming_tables
 from icefloe.data.layout import key_columns
 from icefloe.data.locations import NewLocations, data_folder
-from icefloe.data.opening import open_file, partition_by_field, partition_constants
+from icefloe.data.new_files import NewFile
+from icefloe.data.opening import partition_by_field, partition_constants
 from icefloe.data.scanning import default_workers, read_pieces, rows_not_deleted_by_position
 from icefloe.data.shaping import shape_table, write_default
 from icefloe.data.task_deletes import DeleteLoader

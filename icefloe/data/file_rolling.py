@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from icefloe import manifests as mf, metadata as md, partitioning as pt, properties as props
 from icefloe.data.locations import NewLocations
+from icefloe.data.new_files import NewFile
 from icefloe.formats.file_formats import FileWriter, writer_of
 from icefloe.formats.file_writing import WrittenFile
 from icefloe.formats.metrics import MetricsMode
@@ -46,6 +47,7 @@ class RollingWriter:
         self._target = plan.target_bytes
         self._writer: FileWriter | None = None
         self._sink: _Sink | None = None
+        self._file: NewFile | None = None
         self._location = ""
         self.files: list[mf.DataFile] = []
 
@@ -73,13 +75,14 @@ class RollingWriter:
         if self._writer is None or self._sink is None:
             return
         try:
-            done = self._writer.close()
+            assert self._file is not None, "an open writer has its file"
+            done, key_metadata = self._file.finish(self._writer.close())
             self._sink.close()
         except BaseException:
             self.abort()
             raise
         self._writer = self._sink = None
-        self.files.append(self._data_file(done))
+        self.files.append(self._data_file(done, key_metadata))
         self._plan.finished(self.files[-1])
 
     def abort(self) -> None:
@@ -93,8 +96,9 @@ class RollingWriter:
         plan = self._plan
         self._location = plan.locations.next(plan.spec, self._partition, self._format)
         self._sink = _Sink(plan.storage.open_output(self._location))
+        self._file = NewFile(self._sink, self._format, plan.metadata)
         self._writer = writer_of(self._format)(
-            self._sink,
+            self._file.sink,
             plan.schema,
             plan.metadata.properties,
             sort_order=plan.order,
@@ -102,7 +106,7 @@ class RollingWriter:
         )
         return self._writer
 
-    def _data_file(self, done: WrittenFile) -> mf.DataFile:
+    def _data_file(self, done: WrittenFile, key_metadata: bytes | None) -> mf.DataFile:
         order = self._plan.order
         return data_file_of(
             done,
@@ -111,6 +115,7 @@ class RollingWriter:
             spec_id=self._plan.spec.spec_id,
             partition=self._partition,
             sort_order_id=None if order == pt.UNSORTED else order.order_id,
+            key_metadata=key_metadata,
         )
 
 

@@ -1,4 +1,4 @@
-"""How a file of a table is opened for reading, and which of its columns are constants of its partition."""
+"""Which columns of a file are constants of its partition."""
 
 import uuid
 from collections.abc import Iterable, Mapping
@@ -7,14 +7,6 @@ from decimal import Decimal
 from icefloe import errors, manifests as mf, metadata as md
 from icefloe.partitioning import PartitionSpec, transforms as tr
 from icefloe.schema import Value, types
-from icefloe.storage import Input, Storage
-
-
-def open_file(file: mf.DataFile, storage: Storage) -> Input:
-    """A seekable reader of the file, to be closed by the caller."""
-    if file.key_metadata is not None:
-        raise errors.StateError(f"{file.file_path} is encrypted; encrypted data and delete files cannot be read yet")
-    return storage.open_input(file.file_path, size=file.file_size_in_bytes)
 
 
 def partition_by_field(

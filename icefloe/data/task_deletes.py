@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from icefloe import errors, manifests as mf, metadata as md, planning
 from icefloe.bounded_cache import BoundedCache
-from icefloe.data.opening import open_file
 from icefloe.formats.deletion_vector_codec import read_vector
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.formats.equality_deletes import read_equality_deletes
@@ -82,7 +81,7 @@ class DeleteLoader:
             )
         load = partial(
             read_vector,
-            partial(self._storage.read_range, location),
+            mf.range_reader(deletes, self._storage),
             deletes.content_offset,
             deletes.content_size_in_bytes,
             location,
@@ -111,7 +110,7 @@ class DeleteLoader:
         return tuple(dict.fromkeys((path, md.relativize(self._metadata.relative_to, path))))
 
     def _read_positions(self, deletes: mf.DataFile, data_file: str | None = None) -> dict[str, DeletionVector]:
-        with open_file(deletes, self._storage) as source:
+        with mf.open_file(deletes, self._storage) as source:
             return read_position_deletes(source, deletes.file_path, deletes.file_format, data_file)
 
     def _keys(self, task: planning.FileScanTask, columns: Schema) -> Iterable[EqualityKeys]:
@@ -129,7 +128,7 @@ class DeleteLoader:
     def _read_keys(self, files: list[mf.DataFile], ids: tuple[int, ...], columns: Schema) -> EqualityKeys:
         tables = []
         for deletes in files:
-            with open_file(deletes, self._storage) as source:
+            with mf.open_file(deletes, self._storage) as source:
                 tables.append(
                     read_equality_deletes(source, deletes.file_path, columns, ids, deletes.file_format).combine_chunks()
                 )

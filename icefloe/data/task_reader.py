@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe import errors, expressions as ex, metadata as md, planning, properties as props
+from icefloe import errors, expressions as ex, manifests as mf, metadata as md, planning, properties as props
 from icefloe.data.layout import columns_to_read, table_columns
-from icefloe.data.opening import open_file, partition_by_field, partition_constants
+from icefloe.data.opening import partition_by_field, partition_constants
 from icefloe.data.task_deletes import DeleteLoader, TaskDeletes
 from icefloe.formats.file_formats import reader_of
 from icefloe.formats.file_reading import FileReader
@@ -53,7 +53,7 @@ def read_task(task: planning.FileScanTask, wanted: Schema, context: ReadContext)
     columns = columns_to_read(task, wanted, context.metadata)
     deletes = context.deletes.load(task, columns)
     finish = _Finish(task, wanted, columns, context.metadata)
-    with open_file(task.file, context.storage) as source:
+    with mf.open_file(task.file, context.storage) as source:
         reader = reader_of(task.file.file_format)(
             source,
             task.file.file_path,

@@ -309,8 +309,6 @@ def _distinct(partition: Partition) -> Partition:
 
 
 def _check(metadata: md.TableMetadata, lineage: bool, form: FileForm) -> None:
-    if props.ENCRYPTION_KEY_ID.of(metadata.properties) is not None:
-        raise errors.StateError("the table is encrypted; data files of encrypted tables cannot be written yet")
     if lineage:
         require(metadata.format_version, Feature.ROW_LINEAGE, "keeping row ids")
     spec = form.spec_of(metadata)

@@ -129,13 +129,9 @@ class DeleteRows:
         if file.is_deletion_vector:
             yield from self._vector(file)
             return
-        if file.key_metadata is not None:
-            raise errors.StateError(
-                f"{file.file_path} is encrypted; encrypted data and delete files cannot be read yet"
-            )
         names = ("row",) if "row" in self._names else ()
         fields = [self.request.schema.find_field(name) for name in ("file_path", "pos", *names)]
-        with self.request.storage.open_input(file.file_path, size=file.file_size_in_bytes) as source:
+        with mf.open_file(file, self.request.storage) as source:
             reader = reader_of(file.file_format)(source, file.file_path, Schema(*fields))
             for batch in reader.batches(batch_rows=_BATCH_ROWS):
                 for name in ("file_path", "pos"):
@@ -149,7 +145,7 @@ class DeleteRows:
             raise errors.CorruptFileError(
                 file.file_path, "its manifest does not say where in it the deletion vector is, and what it is about"
             )
-        read = partial(self.request.storage.read_range, file.file_path)
+        read = mf.range_reader(file, self.request.storage)
         vector = read_vector(read, offset, size, file.file_path, cardinality=file.record_count)
         positions = vector.positions()
         for start in range(0, len(positions), _BATCH_ROWS):

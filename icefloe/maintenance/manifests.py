@@ -112,7 +112,8 @@ def manifest_choice(
 
 
 def _live_manifests(table: MaintainedTable, snapshot: md.Snapshot) -> list[mf.ManifestFile]:
-    source = mf.SnapshotManifests(table.metadata, table.storage.read, table.storage.limits)
+    storage = table.storage
+    source = mf.SnapshotManifests(table.metadata, storage.read, storage.limits, keyring=storage.keyring)
     return [manifest for manifest in source.counted(snapshot) if manifest.has_live_files]
 
 

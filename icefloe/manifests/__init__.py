@@ -30,9 +30,19 @@ from icefloe.manifests.list_codec import (
     read_manifest_list,
 )
 from icefloe.manifests.metrics import MetricColumns, list_offsets
-from icefloe.manifests.of_snapshot import ManifestCache, SnapshotManifests, error_of_snapshot
+from icefloe.manifests.of_snapshot import ManifestCache, SnapshotManifests, error_of_snapshot, list_place
 from icefloe.manifests.reader import Read, decode_manifest, read_manifest
 from icefloe.manifests.relocation import relocated_list, relocated_manifest, with_paths, with_text_bounds
+from icefloe.manifests.sealing import (
+    is_encrypted,
+    list_key,
+    open_file,
+    plain_size,
+    range_reader,
+    sealed,
+    sealed_file,
+    unsealed,
+)
 from icefloe.manifests.summaries import (
     SummaryColumns,
     count_entries,

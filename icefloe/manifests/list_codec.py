@@ -13,8 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe import avro, errors, metadata as md
+from icefloe.encryption import FileKey
 from icefloe.manifests.inheritance import assign_first_row_ids, assign_sequence_numbers
 from icefloe.manifests.reader import Read, decode_rows
+from icefloe.manifests.sealing import unsealed
 from icefloe.manifests.values import ManifestContent, ManifestFile, PartitionFieldSummary
 from icefloe.schema import JSON, Schema, arrow_value_type, schema_to_json, types
 from icefloe.versions import Feature, allows, check_version
@@ -77,6 +79,7 @@ _TABLE_COLUMNS = {
     "min_sequence_number": pa.int64(),
     "added_files_count": pa.int32(),
     "existing_files_count": pa.int32(),
+    "key_metadata": pa.binary(),
 }
 MANIFEST_TABLE = pa.schema(list(_TABLE_COLUMNS.items()))
 """The columns of manifests where there are many: what is needed to choose some and to read them."""
@@ -84,17 +87,23 @@ _TABLE_CHOICE = avro.TakeFields(tuple((_FIELDS[name][0], name, avro.Take((name, 
 
 
 def read_manifest_list(
-    location: str, read: Read, *, table_location: str | None = None, limits: md.Limits = md.DEFAULT_LIMITS
+    location: str,
+    read: Read,
+    *,
+    table_location: str | None = None,
+    limits: md.Limits = md.DEFAULT_LIMITS,
+    key: FileKey | None = None,
 ) -> tuple[ManifestFile, ...]:
     """The manifests of the list at a location; relative paths become locations under `table_location`."""
-    return decode_manifest_list(read(location), location, table_location=table_location, limits=limits)
+    data = unsealed(read(location), key, location)
+    return decode_manifest_list(data, location, table_location=table_location, limits=limits)
 
 
 def decode_manifest_list(
     data: bytes, location: str, *, table_location: str | None = None, limits: md.Limits = md.DEFAULT_LIMITS
 ) -> tuple[ManifestFile, ...]:
     """The manifests that the bytes of a list name, in its order."""
-    container = avro.open_container(data, location, limits)
+    container = avro.open_container(unsealed(data, None, location), location, limits)
     # They become values, which take more memory than columns do.
     container.check_room(container.rows * _VALUE_BYTES)
     decoded = decode_rows(container, _CHOICE)
@@ -110,7 +119,7 @@ def decode_manifest_table(
     data: bytes, location: str, *, table_location: str | None = None, limits: md.Limits = md.DEFAULT_LIMITS
 ) -> pa.Table:
     """The same in columns, without the partition summaries: for readers of many lists."""
-    container = avro.open_container(data, location, limits)
+    container = avro.open_container(unsealed(data, None, location), location, limits)
     decoded = decode_rows(container, _TABLE_CHOICE)
     columns = {key[0]: column for key, column in decoded.columns.items()}
     for name in _NEVER_NULL:

@@ -6,10 +6,12 @@ from operator import attrgetter
 
 from icefloe import errors, metadata as md
 from icefloe.bounded_cache import BoundedCache
+from icefloe.encryption import Keyring
 from icefloe.manifests.columns import ManifestColumns
 from icefloe.manifests.entry_codec import EVERYTHING, WITHOUT_METRICS, Wanted
 from icefloe.manifests.list_codec import inline_manifests, read_manifest_list
 from icefloe.manifests.reader import Read, read_manifest
+from icefloe.manifests.sealing import is_encrypted, key_of_manifest, list_key
 from icefloe.manifests.summaries import count_entries, min_sequence_number
 from icefloe.manifests.values import ManifestFile
 from icefloe.schema import StructType
@@ -38,12 +40,16 @@ class ManifestCache(BoundedCache[Hashable, ManifestColumns]):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotManifests:
-    """The manifests of a table's snapshots; `read` gives the bytes at a location. Threads may share it."""
+    """The manifests of a table's snapshots; `read` gives the bytes at a location. Threads may share it.
+
+    The `keyring` opens the lists of encrypted tables.
+    """
 
     metadata: md.TableMetadata
     read: Read
     limits: md.Limits = md.DEFAULT_LIMITS
     cache: ManifestCache | None = None
+    keyring: Keyring | None = None
 
     def list_location(self, snapshot: md.Snapshot) -> str | None:
         """Where the manifest list of a snapshot is; None for one of v1 that has none."""
@@ -56,8 +62,8 @@ class SnapshotManifests:
             if location is None:
                 return inline_manifests(snapshot.manifests or (), snapshot.snapshot_id, self.read)
             if self.cache is None:
-                return self._read_list(location)
-            return self.cache.lists.load(location, lambda: self._read_list(location))
+                return self._read_list(snapshot, location)
+            return self.cache.lists.load(list_place(snapshot, location), lambda: self._read_list(snapshot, location))
         except (errors.CorruptFileError, errors.StorageError) as error:
             raise error_of_snapshot(error, snapshot.snapshot_id) from error
 
@@ -70,7 +76,7 @@ class SnapshotManifests:
         location = self.list_location(snapshot)
         if self.cache is None or location is None:
             return count()
-        return self.cache.lists.load((location, "counted"), count)
+        return self.cache.lists.load((list_place(snapshot, location), "counted"), count)
 
     def entries(
         self,
@@ -85,6 +91,7 @@ class SnapshotManifests:
         """The entries of a manifest with all that they inherit, as `read_manifest` gives them; `keep` is for the cache."""
 
         def load() -> ManifestColumns:
+            key_of_manifest(manifest, is_needed=is_encrypted(self.metadata))
             return read_manifest(
                 manifest,
                 self.read,
@@ -101,8 +108,11 @@ class SnapshotManifests:
         # The same file may be part of several lists, which can give it other row ids.
         return self.cache.load((manifest, wanted, partition_type, self.metadata.relative_to), load)
 
-    def _read_list(self, location: str) -> tuple[ManifestFile, ...]:
-        return read_manifest_list(location, self.read, table_location=self.metadata.relative_to, limits=self.limits)
+    def _read_list(self, snapshot: md.Snapshot, location: str) -> tuple[ManifestFile, ...]:
+        key = list_key(self.metadata, snapshot, self.keyring)
+        return read_manifest_list(
+            location, self.read, table_location=self.metadata.relative_to, limits=self.limits, key=key
+        )
 
     def _with_counts(self, manifest: ManifestFile) -> ManifestFile:
         if None not in _COUNTS(manifest):
@@ -111,6 +121,11 @@ class SnapshotManifests:
         columns = self.entries(manifest, WITHOUT_METRICS, struct)
         smallest = max(min_sequence_number(columns), 0)
         return replace(manifest, min_sequence_number=smallest, **count_entries(columns))
+
+
+def list_place(snapshot: md.Snapshot, location: str) -> Hashable:
+    """What a list is kept under in memory: its location, and its key if it has one."""
+    return location if snapshot.key_id is None else (location, snapshot.key_id)
 
 
 _COUNTS = attrgetter(

@@ -7,6 +7,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from icefloe import errors, metadata as md
+from icefloe.encryption import FileKey
+from icefloe.formats.parquet.encryption import decryption
 from icefloe.manifests import entry_codec as ec
 from icefloe.manifests.arrow_values import partition_columns
 from icefloe.manifests.columns import ManifestColumns, decoded_columns
@@ -25,10 +27,14 @@ def decode_parquet_manifest(
     partition_type: StructType | None,
     spec_id: int,
     limits: md.Limits = md.DEFAULT_LIMITS,
+    key: FileKey | None = None,
 ) -> ManifestColumns:
     """The entries of a Parquet manifest as the file holds them."""
+    if key is not None and key.file_length not in (None, len(memoryview(data))):
+        raise errors.CorruptFileError(location, f"it is encrypted and has not the {key.file_length} bytes of its key")
     try:
-        file = pq.ParquetFile(pa.BufferReader(pa.py_buffer(data)))
+        options = {} if key is None else {"decryption_properties": decryption(key)}
+        file = pq.ParquetFile(pa.BufferReader(pa.py_buffer(data)), **options)
         _check_room(file.metadata, len(memoryview(data)), location, limits)
         table = file.read(columns=_paths(file.schema_arrow, wanted), use_threads=False).combine_chunks()
         return _assemble(table, wanted, partition_type, spec_id, location)

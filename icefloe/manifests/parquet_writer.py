@@ -7,6 +7,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from icefloe import errors
+from icefloe.encryption import FileKey
+from icefloe.formats.parquet.encryption import encryption
 from icefloe.schema import Schema, types
 from icefloe.schema.arrow import field_to_arrow
 
@@ -23,8 +25,12 @@ def parquet_files(
     codec: str,
     level: int | None,
     target_size: int | None,
-) -> Iterator[tuple[int, int, bytes]]:
-    """(first entry, entries, bytes) of each file; `columns` are by field id, with marks for structs that may be null."""
+    key_length: int | None = None,
+) -> Iterator[tuple[int, int, bytes, FileKey | None]]:
+    """(first entry, entries, bytes, key) of each file; `columns` are by field id, with marks for structs that may be null.
+
+    With a length of keys, each file is encrypted with a key of its own, by Parquet's own means.
+    """
     stored = _stored(struct)
     table = pa.Table.from_arrays(
         [_column(field, columns, rows) for field in stored.fields],
@@ -32,17 +38,23 @@ def parquet_files(
             {key: text for key, text in texts.items() if key not in _NOT_OF_PARQUET}
         ),
     )
-    data = _encoded(table, codec, level)
+    key = _new_key(key_length)
+    data = _encoded(table, codec, level, key)
     if target_size is None or len(data) <= target_size or rows == 1:
-        yield 0, rows, data
+        yield 0, rows, data, key
         return
     count = -(-rows // min(rows, -(-len(data) // target_size)))
     for start in range(0, rows, count):
         part = table.slice(start, count)
-        yield start, len(part), _encoded(part, codec, level)
+        key = _new_key(key_length)
+        yield start, len(part), _encoded(part, codec, level, key), key
 
 
-def _encoded(table: pa.Table, codec: str, level: int | None) -> bytes:
+def _new_key(length: int | None) -> FileKey | None:
+    return None if length is None else FileKey.new(length)
+
+
+def _encoded(table: pa.Table, codec: str, level: int | None, key: FileKey | None) -> bytes:
     if codec.lower() not in _CODECS:
         raise errors.InvalidPropertyError(f"Parquet manifests have no codec {codec!r}; there are {', '.join(_CODECS)}")
     name = _CODECS[codec.lower()]
@@ -53,6 +65,7 @@ def _encoded(table: pa.Table, codec: str, level: int | None) -> bytes:
         compression=name,
         compression_level=level if name in ("gzip", "zstd") else None,
         store_schema=False,
+        **({} if key is None else {"encryption_properties": encryption(key)}),
     )
     return bytes(sink.getvalue())
 

@@ -9,12 +9,14 @@ import pyarrow.compute as pc
 from icefloe import avro, errors, metadata as md
 from icefloe.avro import nodes as av
 from icefloe.avro.decode import decode
+from icefloe.encryption import FileKey
 from icefloe.manifests.arrow_values import partition_columns
 from icefloe.manifests.columns import ManifestColumns, decoded_columns
 from icefloe.manifests.content_stats_codec import metrics_from_stats
 from icefloe.manifests.entry_codec import ALWAYS, EVERYTHING, PARTITION_ROLE, Wanted, choose
 from icefloe.manifests.inheritance import inherit
 from icefloe.manifests.metrics import MetricColumns, map_type, value_type
+from icefloe.manifests.sealing import key_of_manifest, unsealed
 from icefloe.manifests.values import ManifestFile, Metric
 from icefloe.schema import StructType, types
 
@@ -41,10 +43,13 @@ def read_manifest(
     locations under `table_location`. `committed` is off for manifests of a commit under way, whose entries still wait for
     their numbers. Several threads may decode a large one.
     """
+    key, data = key_of_manifest(manifest), read(manifest.manifest_path)
+    is_parquet = data[:4] in PARQUET_MAGICS
     columns = decode_manifest(
-        read(manifest.manifest_path),
+        data if is_parquet else unsealed(data, key, manifest.manifest_path),
         manifest.manifest_path,
         wanted,
+        key=key if is_parquet else None,
         partition_type=partition_type,
         spec_id=manifest.partition_spec_id,
         threads=threads,
@@ -62,14 +67,16 @@ def decode_manifest(
     spec_id: int = 0,
     threads: int = 1,
     limits: md.Limits = md.DEFAULT_LIMITS,
+    key: FileKey | None = None,
 ) -> ManifestColumns:
-    """The entries as the file holds them; nothing is inherited."""
+    """The entries as the file holds them; nothing is inherited. `key` is that of a Parquet file, which decrypts itself."""
     if bytes(memoryview(data)[:4]) in PARQUET_MAGICS:
         # Few tables have such manifests, and the library takes a while to load.
         from icefloe.manifests.parquet_codec import decode_parquet_manifest
 
-        return decode_parquet_manifest(data, location, wanted, partition_type, spec_id, limits)
-    if bytes(memoryview(data)[: len(avro.MAGIC)]) != avro.MAGIC:
+        return decode_parquet_manifest(data, location, wanted, partition_type, spec_id, limits, key)
+    data = unsealed(bytes(data), None, location)
+    if data[: len(avro.MAGIC)] != avro.MAGIC:
         raise errors.CorruptFileError(location, "it starts neither as an Avro nor as a Parquet manifest")
     container = avro.open_container(data, location, limits)
     decoded = decode_rows(container, choose(wanted), threads)

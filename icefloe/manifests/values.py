@@ -85,7 +85,7 @@ class DataFile:
     nan_value_counts: Mapping[int, int] = field(default_factory=dict, hash=False)
     lower_bounds: Mapping[int, bytes] = field(default_factory=dict, hash=False)
     upper_bounds: Mapping[int, bytes] = field(default_factory=dict, hash=False)
-    key_metadata: bytes | None = None
+    key_metadata: bytes | None = field(default=None, repr=False)
     split_offsets: tuple[int, ...] | None = None
     equality_ids: tuple[int, ...] | None = None
     sort_order_id: int | None = None
@@ -146,7 +146,7 @@ class ManifestFile:
     existing_rows_count: int | None = None
     deleted_rows_count: int | None = None
     partitions: tuple[PartitionFieldSummary, ...] | None = None
-    key_metadata: bytes | None = None
+    key_metadata: bytes | None = field(default=None, repr=False)
     first_row_id: int | None = None
 
     @property

@@ -3,19 +3,21 @@
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe import avro, errors, parallel, properties as props
+from icefloe.encryption import FileKey, encode_key_metadata
 from icefloe.manifests import entry_codec as ec, values as mf
 from icefloe.manifests.checks import check_entries
 from icefloe.manifests.columns import ManifestColumns, columns_of
 from icefloe.manifests.content_stats_codec import content_stats_type, stats_columns
+from icefloe.manifests.sealing import sealed
 from icefloe.manifests.summaries import count_entries, min_sequence_number, summarize_partitions
 from icefloe.partitioning import PartitionSpec, partition_type
 from icefloe.schema import JSON, Schema, StructType
@@ -61,6 +63,8 @@ class ManifestFormat:
     older_schemas: tuple[Schema, ...] = ()
     container: str = props.AVRO
     """`avro`, or `parquet`, which is not in the spec."""
+    key_length: int | None = None
+    """How long the keys of manifests are; None if they are not encrypted."""
 
     def __post_init__(self) -> None:
         check_version(self.version)
@@ -113,10 +117,11 @@ def write_manifests(
         # Most commits write one small manifest: a thread would cost more than it saves.
         workers = min(_MOST_WORKERS, os.cpu_count() or 1) if len(columns) >= _MANY else 1
     manifests = []
-    for start, count, data in _files(columns, struct, stored, form, target_size, workers):
+    for start, count, data, key in _files(columns, struct, stored, form, target_size, workers):
         location = next(locations)
         write(location, data)
-        manifests.append(_describe(columns.slice(start, count), form, location, len(data)))
+        described = _describe(columns.slice(start, count), form, location, len(data))
+        manifests.append(described if key is None else replace(described, key_metadata=encode_key_metadata(key)))
     return manifests
 
 
@@ -192,15 +197,16 @@ def _files(
     form: ManifestFormat,
     target_size: int | None,
     workers: int,
-) -> Iterator[tuple[int, int, bytes]]:
-    """(first entry, entries, bytes) of each file."""
+) -> Iterator[tuple[int, int, bytes, FileKey | None]]:
+    """(first entry, entries, bytes as they are stored, key) of each file."""
     if form.container == props.PARQUET:
         # Few tables have such manifests, and the library takes a while to load.
         from icefloe.manifests.parquet_writer import parquet_files
 
         texts = _header(form.version, _Same(form.schema), form.spec, form.content, struct)[1]
         lookup = entry_lookup(columns, stored, form.schema)
-        yield from parquet_files(struct, lookup, len(columns), texts, form.codec, form.level, target_size)
+        with_form = partial(parquet_files, codec=form.codec, level=form.level, key_length=form.key_length)
+        yield from with_form(struct, lookup, len(columns), texts, target_size=target_size)
         return
     codec = avro.codec_named(form.codec)
     schema, texts = _header(form.version, _Same(form.schema), form.spec, form.content, struct)
@@ -221,10 +227,10 @@ def _files(
         size += len(parts[-1])
         done += count
         if target_size is not None and size >= target_size:
-            yield start, done - start, b"".join(parts)
+            yield start, done - start, *sealed(b"".join(parts), form.key_length)
             parts, start = [], done
     if parts:
-        yield start, done - start, b"".join(parts)
+        yield start, done - start, *sealed(b"".join(parts), form.key_length)
 
 
 class _Same:

@@ -168,7 +168,8 @@ class ManifestSource:
 
     @cached_property
     def _manifests(self) -> mf.SnapshotManifests:
-        return mf.SnapshotManifests(self.metadata, self.storage.read, self.storage.limits, self.cache)
+        storage = self.storage
+        return mf.SnapshotManifests(self.metadata, storage.read, storage.limits, self.cache, storage.keyring)
 
     @cached_property
     def _partition_types(self) -> dict[int, StructType]:

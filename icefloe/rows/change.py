@@ -12,8 +12,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from icefloe import commit as cm, errors, expressions as ex, manifests as mf, metadata as md, properties as props
-from icefloe.data import NewLocations, data_file_of
+from icefloe import commit as cm, expressions as ex, manifests as mf, metadata as md, properties as props
+from icefloe.data import NewFile, NewLocations, data_file_of
 from icefloe.formats.position_deletes import write_position_deletes
 from icefloe.rows.branch import Branch
 from icefloe.rows.engines import ARROW, Engine
@@ -102,8 +102,6 @@ class RowChange:
     def _add_row_delta(
         self, matches: Sequence[MatchedRows], added: Sequence[mf.DataFile], planned: cm.Planned
     ) -> md.Snapshot | None:
-        if props.ENCRYPTION_KEY_ID.of(self.metadata.properties) is not None:
-            raise errors.StateError("the table is encrypted; delete files of encrypted tables cannot be written yet")
         partly = {match.path: match for match in matches if not match.is_whole_file}
         has_vectors = allows(self.metadata.format_version, Feature.DELETION_VECTORS)
         return self.branch.add(
@@ -139,17 +137,22 @@ def _write_deletes(matches: Iterable[MatchedRows], branch: Branch) -> list[mf.Da
     for (spec_id, partition, _), group in groups.items():
         location = locations.next(metadata.spec(spec_id), partition, file_format, "-deletes")
         positions = {match.path: match.positions for match in group}
-        with storage.open_output(location) as sink:
-            done = write_position_deletes(sink, positions, metadata.format_version, file_format, metadata.properties)
+        with storage.open_output(location) as output:
+            new = NewFile(output, file_format, metadata)
+            done = write_position_deletes(
+                new.sink, positions, metadata.format_version, file_format, metadata.properties
+            )
+            stored, key_metadata = new.finish(done.file)
         files.append(
             data_file_of(
-                done.file,
+                stored,
                 location,
                 file_format,
                 content=mf.FileContent.POSITION_DELETES,
                 spec_id=spec_id,
                 partition=partition,
                 referenced_data_file=done.referenced_data_file,
+                key_metadata=key_metadata,
             )
         )
         branch.changes.row_files.append(files[-1])

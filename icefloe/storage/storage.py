@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from icefloe import errors, metadata as md
+from icefloe.encryption import Keyring
 from icefloe.storage import azure, gcs, hadoop, s3
 from icefloe.storage.local import LocalFiles
 from icefloe.storage.locations import Location, parse_location
@@ -22,7 +23,8 @@ class Storage:
 
     Threads may share it. A pickle carries the properties, credentials among them, and no connections. Where a catalog vends
     `credentials` for some locations, those are used there, and refreshed before they expire. With `sign`, which asks a
-    catalog to sign a request, files of S3 are reached without keys where `s3.remote-signing-enabled` says so.
+    catalog to sign a request, files of S3 are reached without keys where `s3.remote-signing-enabled` says so. The `keyring`
+    has the keys of encrypted tables; it stays in this process, where tables are planned and committed.
     """
 
     def __init__(
@@ -30,10 +32,13 @@ class Storage:
         properties: Mapping[str, object] | None = None,
         credentials: VendedCredentials | None = None,
         sign: Sign | None = None,
+        keyring: Keyring | None = None,
     ) -> None:
         self._properties = checked_properties(properties)
         self._credentials = credentials
         self._sign = sign
+        self.keyring = keyring
+        """What opens the manifest lists of encrypted tables, if the catalog names a KMS."""
         self.limits = md.Limits.of(self._properties)
         """How much may be read of what others wrote."""
         self._files: dict[tuple[str, str, str | None], Files] = {}

@@ -6,7 +6,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from icefloe import errors, manifests as mf, properties as props
-from icefloe.data import group_rows, open_file, partition_constants
+from icefloe.data import group_rows, partition_constants
 from icefloe.formats.array_metrics import MetricsCollector
 from icefloe.formats.field_ids import foreign_ids, misplaced_ids, missing_ids, variant_ids
 from icefloe.formats.file_formats import FileReader, reader_of
@@ -38,7 +38,7 @@ class Contents:
         """What is wrong with a file of rows of a snapshot, and how many rows were read for it."""
         is_position = file.content is mf.FileContent.POSITION_DELETES
         schema = POSITION_DELETE_SCHEMA if is_position else self._subject.columns_of(snapshot_id)
-        with open_file(file, self._subject.storage) as source:
+        with mf.open_file(file, self._subject.storage) as source:
             reader = self._reader(file, source, schema)
             ids = [] if is_position else list(self._ids(file, reader.file_schema, schema))
             if self._subject.level.includes(Level.DATA):

@@ -11,7 +11,6 @@ from itertools import islice
 import numpy as np
 
 from icefloe import errors, manifests as mf
-from icefloe.data import open_file
 from icefloe.formats.deletion_vector_codec import read_vector
 from icefloe.formats.position_deletes import read_position_deletes
 from icefloe.formats.puffin.files import read_footer
@@ -69,9 +68,6 @@ class FileCheck:
             return
         if not (self._subject.level.includes(Level.FOOTERS) and stored.looks_inside):
             return
-        if first.key_metadata is not None:
-            self._count("skipped", 1)
-            return
         try:
             if first.is_deletion_vector:
                 self._check_vectors(stored)
@@ -121,7 +117,7 @@ class FileCheck:
             self._check_positions(file, snapshot_id)
 
     def _check_positions(self, file: mf.DataFile, snapshot_id: int) -> None:
-        with open_file(file, self._subject.storage) as source:
+        with mf.open_file(file, self._subject.storage) as source:
             positions = read_position_deletes(source, file.file_path, file.file_format)
         is_reaching = False
         for path, vector in positions.items():
@@ -135,8 +131,8 @@ class FileCheck:
             self._subject.findings.add(Code.DELETE_DANGLING, message, file.file_path, snapshot_id)
 
     def _check_vectors(self, stored: StoredFile) -> None:
-        location, size = stored.entries[0].file_path, stored.entries[0].file_size_in_bytes
-        read_range = partial(self._subject.storage.read_range, location)
+        location, size = stored.entries[0].file_path, mf.plain_size(stored.entries[0], self._subject.storage)
+        read_range = mf.range_reader(stored.entries[0], self._subject.storage)
         blobs = {(blob.offset, blob.length) for blob in read_footer(read_range, size, location).blobs}
         for vector in stored.entries:
             offset, length = vector.content_offset, vector.content_size_in_bytes

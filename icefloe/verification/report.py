@@ -53,8 +53,6 @@ class Figures:
     """Files of which footers or deletion vectors were read."""
     rows: int = 0
     """Rows that were read."""
-    skipped: int = 0
-    """Files that could not be looked into, because they are encrypted."""
     seconds: float = 0.0
 
 
@@ -110,8 +108,6 @@ class VerificationReport:
             f"checked in {done.seconds:.1f} s: {done.snapshots} snapshots, {done.manifests} manifests, "
             f"{done.entries} entries, {done.files} files, {done.footers} footers, {done.rows} rows"
         )
-        if done.skipped:
-            yield f"not looked into: {done.skipped} encrypted files"
         for code in Code:
             if code in self.counts:
                 yield f"{code.severity}: {code} ({self.counts[code]}): {code.meaning}"

@@ -18,6 +18,7 @@ from icefloe.catalog import Catalog, HadoopCatalog, Identifier, RestCatalog
 from icefloe.catalog.pointers import PointerCatalog, Pointers, PointerSwap
 from icefloe.catalog.rest.auth import AuthSession, OutgoingRequest
 from icefloe.catalog.rest.http import NoAnswerError, NotSentError, Response, Transport
+from icefloe.catalog.seals import Seal
 from icefloe.catalog.sql import SqlPointers
 from icefloe.errors import CommitStateUnknown, StorageError
 from icefloe.storage import FileInfo, OutputStream, Storage, parse_location
@@ -306,11 +307,11 @@ class WiredPointers(Pointers):
     def find(self, identifier: Identifier) -> str | None:
         return self._wire.around("look", "pointer", lambda: self._pointers.find(identifier))
 
-    def insert(self, identifier: Identifier, location: str) -> bool:
-        return self._wire.around("insert", "pointer", lambda: self._pointers.insert(identifier, location))
+    def insert(self, identifier: Identifier, location: str, seal: Seal | None = None) -> bool:
+        return self._wire.around("insert", "pointer", lambda: self._pointers.insert(identifier, location, seal))
 
-    def swap(self, identifier: Identifier, expected: str, location: str) -> bool:
-        return self._wire.around("swap", "pointer", lambda: self._pointers.swap(identifier, expected, location))
+    def swap(self, identifier: Identifier, expected: str, location: str, seal: Seal | None = None) -> bool:
+        return self._wire.around("swap", "pointer", lambda: self._pointers.swap(identifier, expected, location, seal))
 
     def swap_all(self, swaps: Sequence[PointerSwap]) -> bool:
         return self._wire.around("swap", "pointer", lambda: self._pointers.swap_all(swaps))

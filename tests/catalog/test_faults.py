@@ -13,6 +13,7 @@ from sqlalchemy.exc import OperationalError
 from icefloe.catalog import Catalog, Identifier, MemoryCatalog, SqlCatalog, load_catalog
 from icefloe.catalog.memory import MemoryPointers
 from icefloe.catalog.pointers import TABLE, VIEW
+from icefloe.catalog.seals import Seal
 from icefloe.errors import CommitFailed, CommitStateUnknown, StorageError
 from icefloe.schema.types import LongType
 from icefloe.storage import Storage
@@ -62,11 +63,11 @@ class LostPointers(MemoryPointers):
 
     catalog: "LostReplies"
 
-    def swap(self, identifier: Identifier, expected: str, location: str) -> bool:
-        return self._lost(lambda: super(LostPointers, self).swap(identifier, expected, location))
+    def swap(self, identifier: Identifier, expected: str, location: str, seal: Seal | None = None) -> bool:
+        return self._lost(lambda: super(LostPointers, self).swap(identifier, expected, location, seal))
 
-    def insert(self, identifier: Identifier, location: str) -> bool:
-        return self._lost(lambda: super(LostPointers, self).insert(identifier, location))
+    def insert(self, identifier: Identifier, location: str, seal: Seal | None = None) -> bool:
+        return self._lost(lambda: super(LostPointers, self).insert(identifier, location, seal))
 
     def _lost(self, step: Callable[[], bool]) -> bool:
         if not self.catalog.losing:
@@ -160,15 +161,15 @@ class TwicePointers(MemoryPointers):
 
     between: Callable[[], object] | None = None
 
-    def swap(self, identifier: Identifier, expected: str, location: str) -> bool:
-        assert super().swap(identifier, expected, location)
+    def swap(self, identifier: Identifier, expected: str, location: str, seal: Seal | None = None) -> bool:
+        assert super().swap(identifier, expected, location, seal)
         between, self.between = self.between, None
         if between is not None:
             between()
-        return super().swap(identifier, expected, location)
+        return super().swap(identifier, expected, location, seal)
 
-    def insert(self, identifier: Identifier, location: str) -> bool:
-        super().insert(identifier, location)
+    def insert(self, identifier: Identifier, location: str, seal: Seal | None = None) -> bool:
+        super().insert(identifier, location, seal)
         # What is there is ours, but the second request cannot tell.
         return False
 

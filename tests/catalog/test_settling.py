@@ -11,6 +11,7 @@ import pytest
 
 from icefloe.catalog import Catalog, Identifier, load_catalog
 from icefloe.catalog.pointers import PointerCatalog
+from icefloe.catalog.seals import Seal
 from icefloe.errors import StorageError
 from icefloe.manifests import DataFile
 from icefloe.table import Table
@@ -45,9 +46,9 @@ def wrap_swap(catalog: Catalog, before: Callable[[], None]) -> None:
     pointers = catalog._table_pointers
     real = pointers.swap
 
-    def swap(identifier: Identifier, expected: str, location: str) -> bool:
+    def swap(identifier: Identifier, expected: str, location: str, seal: Seal | None = None) -> bool:
         before()
-        return real(identifier, expected, location)
+        return real(identifier, expected, location, seal)
 
     pointers.swap = swap  # type: ignore[method-assign]  # the moment that everything must come before
 

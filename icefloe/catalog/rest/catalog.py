@@ -28,6 +28,7 @@ from icefloe.catalog.rest.table_storage import table_storage
 from icefloe.catalog.rest.tables import RestTables
 from icefloe.catalog.rest.views import RestViews
 from icefloe.catalog.views import Views
+from icefloe.encryption import KMS_PREFIXES, Keyring
 from icefloe.metadata import requirements as req, updates as up
 from icefloe.planning import Reporter
 from icefloe.rest import (
@@ -66,6 +67,16 @@ class RestCatalog(Catalog):
     def __reduce__(self) -> tuple[type["RestCatalog"], tuple[str, dict[str, str]]]:
         return RestCatalog, (self._name, self._properties)
 
+    @property
+    def _keyring(self) -> Keyring | None:
+        """The keys of encrypted tables, by what the user says alone."""
+        return self._storage.keyring
+
+    def _without_keys(self) -> "RestCatalog":
+        """The same for other processes, which get the keys of files and must not reach the KMS."""
+        kept = {key: value for key, value in self._properties.items() if not key.startswith(KMS_PREFIXES)}
+        return self if len(kept) == len(self._properties) else RestCatalog(self._name, kept)
+
     def __repr__(self) -> str:
         return f"RestCatalog({self._name!r}, uri={shown_url(self._properties.get('uri', ''))!r})"
 
@@ -93,7 +104,8 @@ class RestCatalog(Catalog):
             return known
         with self._lock:
             if self._open is None or self._open.process != os.getpid():
-                self._open = Connected(RestSession.connect(self._name, self._properties, self._timing))
+                session = RestSession.connect(self._name, self._properties, self._timing)
+                self._open = Connected(session, self._keyring)
             return self._open
 
     @property

@@ -9,6 +9,7 @@ from icefloe.catalog.rest.reporting import ReportQueue
 from icefloe.catalog.rest.session import RestSession
 from icefloe.catalog.rest.tables import RestTables
 from icefloe.catalog.table_files import storage_properties
+from icefloe.encryption import Keyring
 from icefloe.rest import Context, paths
 from icefloe.storage import Storage
 
@@ -16,13 +17,13 @@ from icefloe.storage import Storage
 class Connected:
     """The connection of one process, and what is asked over it."""
 
-    def __init__(self, session: RestSession) -> None:
+    def __init__(self, session: RestSession, keyring: Keyring | None = None) -> None:
         self.process = os.getpid()
         self.session = session
         self.tables = RestTables(session)
         self.namespaces = RestNamespaces(session)
         self.reports = ReportQueue(self._report)
-        self.storage = Storage(storage_properties(session.properties))
+        self.storage = Storage(storage_properties(session.properties), keyring=keyring)
 
     def close(self) -> None:
         """Close all connections, and send what waits before."""

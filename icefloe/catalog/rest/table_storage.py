@@ -46,6 +46,9 @@ class Refresh:
     plan_id: str | None = None
     """The plan of a scan that they are for."""
 
+    def __reduce__(self) -> tuple[type["Refresh"], tuple[object, ...]]:
+        return Refresh, (self.catalog._without_keys(), self.identifier, self.config, self.plan_id)
+
     def __call__(self) -> Sequence[StorageCredential]:
         """The newest credentials, from where the server says that they are to be had."""
         tables, client = self.catalog._tables, self.catalog._client(self.config)
@@ -79,6 +82,9 @@ class Signer:
     identifier: Identifier
     config: Mapping[str, str] = field(repr=False)
     signing: RemoteSigning
+
+    def __reduce__(self) -> tuple[type["Signer"], tuple[object, ...]]:
+        return Signer, (self.catalog._without_keys(), self.identifier, self.config, self.signing)
 
     def __call__(self, request: SignRequest) -> SignedRequest:
         """The request with its signature."""
@@ -118,7 +124,8 @@ def table_storage(
     if signing is not None or props.property_as_bool(properties, _REMOTE_SIGNING, False):
         properties.setdefault(_REMOTE_SIGNING, "true")
         sign = Signer(catalog, identifier, config, signing or RemoteSigning())
-    return Storage(properties, VendedCredentials(vended, refresh) if vended else None, sign)
+    # The KMS is the user's choice alone: a server could name any code, or send keys anywhere.
+    return Storage(properties, VendedCredentials(vended, refresh) if vended else None, sign, catalog._keyring)
 
 
 def vended_credentials(table: LoadedTable) -> list[StorageCredential]:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from icefloe.encryption import FileKey
+from icefloe.formats.parquet.encryption import open_footer, with_footer
 from icefloe.formats.parquet.thrift_codec import STRUCT, ThriftReader, write_varint
 from icefloe.schema import types
 
@@ -30,10 +32,16 @@ def geography_annotation(kind: types.GeographyType) -> bytes:
     return b"\x0c\x24" + name + (b"\x15" if has_crs else b"\x25") + algorithm + b"\x00\x00"
 
 
-def annotate(tail: bytes, annotations: Mapping[int, bytes]) -> bytes:
-    """The end of a Parquet file, footer and all, with these logical types on the columns of these field ids."""
+def annotate(tail: bytes, annotations: Mapping[int, bytes], key: FileKey | None = None) -> bytes:
+    """The end of a Parquet file, footer and all, with these logical types on the columns of these field ids.
+
+    The footer of a file with a key is opened and sealed again.
+    """
     if not annotations:
         return tail
+    if key is not None:
+        plain, crypto = open_footer(tail, key)
+        return with_footer(tail, _annotate(plain, annotations), crypto, key)
     before = footer_of(tail)
     footer = _annotate(before, annotations)
     return tail[: -len(before) - 8] + footer + len(footer).to_bytes(4, "little") + MAGIC

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 from icefloe.errors import CorruptFileError
 from icefloe.formats.file_reading import DEFAULT_BATCH_ROWS, FileReader, Split
 from icefloe.formats.file_schema import file_columns, with_types
+from icefloe.formats.parquet.encryption import keyed_source
 from icefloe.formats.parquet.metrics import first_page, leaf_fields
 from icefloe.schema import NameMapping, Schema, Value, types
 from icefloe.storage import prefetch
@@ -35,10 +36,11 @@ class ParquetFileReader(FileReader):
 
     def _open(self, mapping: NameMapping | None, constants: Mapping[int, Value] | None) -> Schema:
         wanted = self._wanted.fields_by_id.values()
+        self._source, keyed = keyed_source(self._source)
         with self._corrupt():
             # The oldest timestamps of Parquet are of nanoseconds, in which years from 1677 to 2262 fit; tables mean microseconds.
             unit = None if any(isinstance(field.field_type, _NANOS) for field in wanted) else "us"
-            self._file = pq.ParquetFile(self._source, pre_buffer=True, coerce_int96_timestamp_unit=unit)
+            self._file = pq.ParquetFile(self._source, pre_buffer=True, coerce_int96_timestamp_unit=unit, **keyed)
             self.footer = self._file.metadata
             arrow_schema = self._file.schema_arrow
         return self._with_zones(file_columns(arrow_schema, self._wanted, mapping, constants))

@@ -15,6 +15,7 @@ from icefloe.formats.file_writing import JUST_WRITTEN, FileWriter, HoldingSink, 
 from icefloe.formats.metrics import COUNTS, leaves
 from icefloe.formats.parquet.chunks import LEAST_BYTES, ParquetChunksWriter, encoding_threads
 from icefloe.formats.parquet.dictionaries import dictionary_columns
+from icefloe.formats.parquet.encryption import encryption, keyed_sink
 from icefloe.formats.parquet.footer import VARIANT_ANNOTATION, annotate, geography_annotation
 from icefloe.formats.parquet.metrics import parquet_metrics, split_offsets
 from icefloe.formats.parquet.variants import VariantShredder
@@ -48,6 +49,7 @@ class ParquetFileWriter(FileWriter):
 
     def _open(self, sink: Sink) -> None:
         arrow_schema = schema_to_arrow(self.schema)
+        sink, self._key = keyed_sink(sink)
         self._has_geo = has_geo(self.schema)
         self._arrow_schema = geo_schema(self.schema, arrow_schema) if self._has_geo else arrow_schema
         self._shredder = VariantShredder(self.schema, self._properties)
@@ -98,7 +100,7 @@ class ParquetFileWriter(FileWriter):
         footer = writer.close()
         check_written_ids(file_schema_from_arrow(footer.schema.to_arrow_schema()), self.schema, JUST_WRITTEN)
         annotations = _annotations(self.schema)
-        self._sink.release(lambda tail: annotate(tail, annotations))
+        self._sink.release(lambda tail: annotate(tail, annotations, self._key))
         metrics = parquet_metrics(footer, self.schema, self._modes, self._seen.metrics(), file_schema=self.schema)
         return WrittenFile(metrics, split_offsets(footer), self._sink.written)
 
@@ -140,13 +142,20 @@ class ParquetFileWriter(FileWriter):
         }
         if codec in ("zstd", "gzip", "brotli") and props.PARQUET_COMPRESSION_LEVEL.of(properties) is not None:
             options["compression_level"] = props.property_as_int(properties, props.PARQUET_COMPRESSION_LEVEL.key, 0)
-        if blooms := _bloom_filters(properties, self.schema):
+        blooms = _bloom_filters(properties, self.schema)
+        if self._key is not None:
+            # pyarrow cannot encrypt Bloom filters, and in clear they would tell of values: there are none.
+            options["encryption_properties"] = encryption(self._key)
+        elif blooms:
             options["bloom_filter_options"] = blooms
         return options
 
     def _is_shared(self, first: pa.Table | None) -> bool:
         """Whether the columns of the file are encoded by several threads."""
         if first is None or first.nbytes < LEAST_BYTES or "bloom_filter_options" in self._options:
+            return False
+        if self._key is not None:
+            # Encrypted parts are bound to their place in one file, and cannot be put together.
             return False
         return first.num_columns > 1 and encoding_threads() > 1
 

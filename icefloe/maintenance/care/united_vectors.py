@@ -3,7 +3,6 @@
 import uuid
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
@@ -31,7 +30,7 @@ class RivalVectors:
                 vector.file_path, "its manifest does not say where in it the deletion vector is"
             )
         return read_vector(
-            partial(storage.read_range, vector.file_path),
+            mf.range_reader(vector, storage),
             vector.content_offset,
             vector.content_size_in_bytes,
             vector.file_path,

@@ -220,7 +220,9 @@ class _Copy:
         return [snapshot for snapshot in self._end.snapshots if snapshot.snapshot_id not in known]
 
     def _lists(self, lengths: Mapping[str, int]) -> None:
-        source = mf.SnapshotManifests(self._end, self._storage.read, self._storage.limits)
+        source = mf.SnapshotManifests(
+            self._end, self._storage.read, self._storage.limits, keyring=self._storage.keyring
+        )
         tasks = []
         for snapshot in self._new_snapshots:
             location = source.list_location(snapshot)

@@ -21,7 +21,6 @@ from icefloe.maintenance.deletes.equality_matching import MatchedGroup, MatchGro
 from icefloe.maintenance.deletes.equality_reach import EqualityReach
 from icefloe.maintenance.deletes.folded_keys import KeySet
 from icefloe.maintenance.deletes.request import DeletesRequest
-from icefloe.maintenance.deletes.writing import check_writable
 from icefloe.maintenance.maintained_table import MaintainedTable
 from icefloe.maintenance.rewrite.file_sizes import MAX_GROUP_FILES
 from icefloe.progress import Stage
@@ -177,8 +176,8 @@ class ConversionPlan:
 
 def plan_equality_conversion(request: DeletesRequest) -> ConversionPlan:
     """What a conversion would do now."""
-    metadata, options = request.table.refresh().metadata, request.options
-    check_writable(metadata)
+    request.table.refresh()
+    options = request.options
     most_files = MAX_GROUP_FILES.of(options) if MAX_GROUP_FILES.key in options else _FILES_OF_A_GROUP
     return ConversionPlan(plan_conversion(request.table, request.where, request.branch, most_files), request)
 

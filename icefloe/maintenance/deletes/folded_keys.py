@@ -17,7 +17,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from icefloe import expressions as ex, manifests as mf, partitioning as pt, planning
-from icefloe.data import open_file
 from icefloe.formats.equality_deletes import read_equality_deletes
 from icefloe.formats.equality_keys import EqualityKeys, key_columns
 from icefloe.partitioning import transforms as tr
@@ -49,7 +48,7 @@ class KeySet:
     def tables(self, schema: Schema, storage: Storage) -> Iterator[pa.Table]:
         """The keys of each file, with a column of sequence numbers after the others."""
         for file, number in self.files:
-            with open_file(file, storage) as source:
+            with mf.open_file(file, storage) as source:
                 keys = read_equality_deletes(source, file.file_path, schema, self.field_ids, file.file_format)
             numbers = pa.array(np.full(keys.num_rows, number, np.int64))
             yield keys.combine_chunks().append_column(_NUMBER, numbers)

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from icefloe import commit as cm, errors, manifests as mf, metadata as md, properties as props
-from icefloe.data import open_file
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.formats.position_deletes import read_position_deletes
 from icefloe.maintenance.deletes.commits import discard_unused, in_commits
@@ -22,7 +21,7 @@ from icefloe.maintenance.deletes.position_plan import (
     plan_position_rewrite,
 )
 from icefloe.maintenance.deletes.request import DeletesRequest
-from icefloe.maintenance.deletes.writing import DeleteWriter, check_writable
+from icefloe.maintenance.deletes.writing import DeleteWriter
 from icefloe.maintenance.rewrite.file_sizes import FileSizes
 from icefloe.progress import Stage
 from icefloe.storage import Storage, identity
@@ -92,7 +91,7 @@ class RewritePositions:
         return {identity(path), identity(md.relativize(self.metadata.relative_to, path))}
 
     def _read(self, deletes: NumberedDeletes) -> dict[str, DeletionVector]:
-        with open_file(deletes.file, self.storage) as source:
+        with mf.open_file(deletes.file, self.storage) as source:
             return read_position_deletes(source, deletes.file.file_path, deletes.file.file_format)
 
     def _files(self, part: PartitionDeletes, deleted: list[Deleted]) -> Iterator[list[Deleted]]:
@@ -160,7 +159,7 @@ class PositionDeletesPlan:
 
 def plan_position_deletes(request: DeletesRequest) -> PositionDeletesPlan:
     """What a rewrite would do now."""
-    check_writable(request.table.refresh().metadata)
+    request.table.refresh()
     rewrite = plan_position_rewrite(request.table, request.where, request.options, request.branch)
     return PositionDeletesPlan(rewrite, request)
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from icefloe import errors, manifests as mf, metadata as md, partitioning as pt, properties as props
-from icefloe.data import NewLocations, data_file_of
+from icefloe import manifests as mf, metadata as md, partitioning as pt, properties as props
+from icefloe.data import NewFile, NewLocations, data_file_of
 from icefloe.formats.deletion_vector_codec import StoredVector, copy_deletion_vectors, write_deletion_vectors
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.formats.position_deletes import write_position_deletes
@@ -12,12 +12,6 @@ from icefloe.storage import Storage
 PUFFIN = "puffin"
 Deleted = Iterable[tuple[mf.DataFile, DeletionVector]]
 """Rows of data files, by position."""
-
-
-def check_writable(metadata: md.TableMetadata) -> None:
-    """Fail if the table is encrypted: nothing may go into it in plain text."""
-    if props.ENCRYPTION_KEY_ID.of(metadata.properties) is not None:
-        raise errors.StateError("the table is encrypted; delete files of encrypted tables cannot be written yet")
 
 
 class DeleteWriter:
@@ -45,9 +39,7 @@ class DeleteWriter:
         blobs = (
             (
                 vector.referenced_data_file or "",
-                self._storage.read_range(
-                    vector.file_path, vector.content_offset or 0, vector.content_size_in_bytes or 0
-                ),
+                mf.range_reader(vector, self._storage)(vector.content_offset or 0, vector.content_size_in_bytes or 0),
                 vector.record_count,
                 vector.file_path,
             )
@@ -64,34 +56,39 @@ class DeleteWriter:
         spec = self._metadata.spec(first.spec_id)
         location = self._locations.next(spec, first.partition, file_format, "-deletes")
         rows = {file.file_path: vector for file, vector in listed}
-        with self._storage.open_output(location) as sink:
-            done = write_position_deletes(sink, rows, self._metadata.format_version, file_format, properties)
+        with self._storage.open_output(location) as output:
+            new = NewFile(output, file_format, self._metadata)
+            done = write_position_deletes(new.sink, rows, self._metadata.format_version, file_format, properties)
+            stored, key_metadata = new.finish(done.file)
         return data_file_of(
-            done.file,
+            stored,
             location,
             file_format,
             content=mf.FileContent.POSITION_DELETES,
             spec_id=first.spec_id,
             partition=first.partition,
             referenced_data_file=done.referenced_data_file,
+            key_metadata=key_metadata,
         )
 
     def _puffin(self, data: bytes, stored: Sequence[StoredVector], of: Sequence[mf.DataFile]) -> list[mf.DataFile]:
         """The entries of a Puffin file; each vector is of the partition of the file that it is made of."""
         location = self._locations.next(pt.UNPARTITIONED, (), PUFFIN, "-deletes")
-        self._storage.write(location, data)
+        sealed, key_metadata = mf.sealed_file(data, self._metadata)
+        self._storage.write(location, sealed)
         return [
             mf.DataFile(
                 location,
                 PUFFIN,
                 blob.cardinality,
-                len(data),
+                len(sealed),
                 mf.FileContent.POSITION_DELETES,
                 file.spec_id,
                 file.partition,
                 referenced_data_file=blob.referenced_data_file,
                 content_offset=blob.offset,
                 content_size_in_bytes=blob.length,
+                key_metadata=key_metadata,
             )
             for blob, file in zip(stored, of, strict=True)
         ]

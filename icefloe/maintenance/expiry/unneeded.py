@@ -124,13 +124,14 @@ def _read_lists(
 def list_of(storage: Storage, of: tuple[md.TableMetadata, md.Snapshot]) -> tuple[pa.Table, int]:
     """The manifests of a snapshot, and the size of its list."""
     metadata, snapshot = of
-    source = mf.SnapshotManifests(metadata, storage.read, storage.limits)
+    source = mf.SnapshotManifests(metadata, storage.read, storage.limits, keyring=storage.keyring)
     location = source.list_location(snapshot)
     if location is None:
         return mf.manifest_table(source.of(snapshot)), 0
     try:
         data = storage.read(location)
-        table = mf.decode_manifest_table(data, location, table_location=metadata.relative_to, limits=storage.limits)
+        plain = mf.unsealed(data, mf.list_key(metadata, snapshot, storage.keyring), location)
+        table = mf.decode_manifest_table(plain, location, table_location=metadata.relative_to, limits=storage.limits)
     except (errors.CorruptFileError, errors.StorageError) as error:
         raise mf.error_of_snapshot(error, snapshot.snapshot_id) from error
     return table, len(data)

@@ -49,7 +49,7 @@ def manifests_of(
     metadata: md.TableMetadata, snapshots: Iterable[md.Snapshot], storage: Storage
 ) -> dict[str, mf.ManifestFile]:
     """The manifests of some snapshots by location, each once."""
-    source = mf.SnapshotManifests(metadata, storage.read, storage.limits)
+    source = mf.SnapshotManifests(metadata, storage.read, storage.limits, keyring=storage.keyring)
     manifests = (manifest for snapshot in snapshots for manifest in source.of(snapshot))
     return {identity(manifest.manifest_path): manifest for manifest in manifests}
 
@@ -58,7 +58,7 @@ def live_content(
     metadata: md.TableMetadata, manifests: Iterable[mf.ManifestFile], storage: Storage
 ) -> Iterator[tuple[list[str], list[int]]]:
     """The live data and delete files, manifest by manifest: their locations, and what they hold by the spec's number."""
-    source = mf.SnapshotManifests(metadata, storage.read, storage.limits)
+    source = mf.SnapshotManifests(metadata, storage.read, storage.limits, keyring=storage.keyring)
     columns = mf.wanted("file_path", "content", partition=False)
     for entries in parallel.in_order(lambda manifest: source.entries(manifest, columns), manifests, _WORKERS):
         live = entries.filter(entries.is_live)

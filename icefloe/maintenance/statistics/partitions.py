@@ -89,7 +89,9 @@ class PartitionCounter:
     def totals_by_spec(self, snapshot: md.Snapshot) -> dict[int, list[int]]:
         """Rows and files of data, rows and files of deletes, by spec, as the manifest list alone says."""
         totals: dict[int, planning.Numbers] = defaultdict(lambda: np.zeros(4, np.int64))
-        source = mf.SnapshotManifests(self.metadata, self.storage.read, self.storage.limits)
+        source = mf.SnapshotManifests(
+            self.metadata, self.storage.read, self.storage.limits, keyring=self.storage.keyring
+        )
         for manifest in source.counted(snapshot):
             files = (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
             rows = (manifest.added_rows_count or 0) + (manifest.existing_rows_count or 0)
