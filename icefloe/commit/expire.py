@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from icefloe import errors, manifests as mf, metadata as md, properties as props
 from icefloe.commit.change import Change, Prepared, Workbench
 from icefloe.commit.parent import Parent
+from icefloe.encryption import unneeded_keys
 from icefloe.metadata import requirements as req, updates as up
 from icefloe.partitioning import transforms as tr
 from icefloe.schema import types
@@ -139,6 +140,8 @@ def _dropping(metadata: md.TableMetadata, refs: Iterable[str], snapshot_ids: tup
     updates: list[up.TableUpdate] = [up.RemoveSnapshotRefUpdate(name) for name in refs]
     if snapshot_ids:
         updates.append(up.RemoveSnapshotsUpdate(snapshot_ids))
+        # The keys of their manifest lists open nothing any more.
+        updates += map(up.RemoveEncryptionKeyUpdate, unneeded_keys(metadata, snapshot_ids))
     return Prepared(tuple(updates), _unmoved(metadata)) if updates else Prepared()
 
 

@@ -23,6 +23,13 @@ _DATA_FILE = "data_file"
 _CONTENT = {"data_files": mf.ManifestContent.DATA, "delete_files": mf.ManifestContent.DELETES}
 
 
+def _without_keys(columns: mf.ManifestColumns) -> mf.ManifestColumns:
+    """The entries without the keys of encrypted files: those that see a metadata table may show it to anybody."""
+    if "key_metadata" not in columns.columns:
+        return columns
+    return columns.with_columns(key_metadata=pa.nulls(len(columns), pa.binary()))
+
+
 def file_batches(request: MetadataRequest) -> Generator[pa.RecordBatch, None, None]:
     """The live files of the snapshots, those that a manifest of several snapshots holds once."""
     content = _CONTENT.get(request.name.removeprefix("all_"))
@@ -60,7 +67,7 @@ class EntryRows:
 
     def __call__(self, sourced: SourcedManifest) -> pa.RecordBatch:
         source, manifest = sourced
-        columns = source.read(manifest, self.wanted)
+        columns = _without_keys(source.read(manifest, self.wanted))
         if self.live_only and not pc.all(live := columns.is_live, min_count=0).as_py():
             columns = columns.filter(live)
         if self.request.is_filtered:

@@ -69,7 +69,8 @@ def _row(manifest: mf.ManifestFile, source: planning.ManifestSource, *, is_all: 
         **{name.replace("files", "data_files"): number for name, number in _counts(manifest, is_data)},
         **{name.replace("files", "delete_files"): number for name, number in _counts(manifest, not is_data)},
         "partition_summaries": [] if summaries is None and not is_all else summaries,
-        "key_metadata": manifest.key_metadata,
+        # It holds the key itself, and whoever sees the row may show it to anybody.
+        "key_metadata": None,
     }
 
 

@@ -13,7 +13,7 @@ from icefloe.data import WriteRequest, data_folder
 from icefloe.errors import InvalidPropertyError, StateError
 from icefloe.expressions import Expression
 from icefloe.formats.arrow_types import stored_schema
-from icefloe.manifests import DataFile, ManifestColumns
+from icefloe.manifests import DataFile, ManifestColumns, is_encrypted
 from icefloe.metadata import TableMetadata
 from icefloe.planning import ChangelogScan, Planner, TableScan
 from icefloe.rows import Branch, MatchedRows
@@ -83,8 +83,6 @@ class SparkEngine:
 
     def write(self, data: DataFrame, request: WriteRequest) -> list[DataFile]:
         """Write the frame as data files of the table. On an error, no file is left behind."""
-        if props.ENCRYPTION_KEY_ID.of(request.metadata.properties) is not None:
-            raise StateError("the table is encrypted; data files of encrypted tables cannot be written yet")
         if request.lineage:
             metadata = request.metadata
             others = (schema for schema in metadata.schemas if schema.schema_id != metadata.current_schema_id)
@@ -162,6 +160,8 @@ def clean_native_scan(
 
 def why_not_written(spark: SparkSession, metadata: TableMetadata) -> str | None:
     """Why Spark's own writer cannot write the table; None if it can."""
+    if is_encrypted(metadata):
+        return "the table is encrypted, and Spark's writer has no way to its keys"
     if props.WRITE_FORMAT.of(metadata.properties) != "parquet":
         return f"files are to be {props.WRITE_FORMAT.of(metadata.properties)}"
     if props.PARQUET_COMPRESSION.of(metadata.properties).lower() not in CODECS:
@@ -184,6 +184,8 @@ def why_not_written(spark: SparkSession, metadata: TableMetadata) -> str | None:
 
 def _why_not_read(gateway: Gateway, scan: TableScan, shape: SnapshotShape | None) -> str | None:
     """What Spark's own reader would not read as the spec says; None if nothing."""
+    if is_encrypted(scan.metadata):
+        return "the table is encrypted, and Spark's reader has no way to its keys"
     if shape is None:
         return "a service plans the scan, and rows may be deleted by equality"
     others = sorted(shape.formats - {"parquet"})

@@ -69,5 +69,7 @@ def _crypto_metadata(inner: bytes) -> tuple[bytes, bytes]:
 
 def _aad(crypto: bytes, key: FileKey) -> bytes:
     """Additional data of the footer: the prefix, what is unique to the file, and the kind of the module."""
-    algorithm = ThriftReader(crypto).struct().get(_ALGORITHM).get(_AES_GCM)
-    return key.aad_prefix + bytes(algorithm.get(_AAD_FILE_UNIQUE)) + _FOOTER_MODULE
+    stored: bytes = ThriftReader(crypto).struct().get(_ALGORITHM).get(_AES_GCM).get(_AAD_FILE_UNIQUE)
+    # Bytes come with their length in front.
+    length = ThriftReader(stored).varint()
+    return key.aad_prefix + stored[len(stored) - length :] + _FOOTER_MODULE

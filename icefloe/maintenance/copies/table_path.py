@@ -69,8 +69,9 @@ def rewrite_table_path(
 
 def _check_plain(metadata: md.TableMetadata) -> None:
     if props.ENCRYPTION_KEY_ID.of(metadata.properties) is not None:
-        raise errors.StateError(
-            "the table is encrypted; its manifests cannot be written again for another location yet"
+        raise errors.EncryptionError(
+            "the table is encrypted; its manifests are bound to their keys, and cannot be written again for another location;"
+            " copy the rows to a new table instead"
         )
 
 

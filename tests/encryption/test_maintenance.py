@@ -1,0 +1,154 @@
+"""Maintenance of encrypted tables: each call works on them and leaves nothing in clear, or refuses with a sentence."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from icefloe.catalog import Catalog
+from icefloe.errors import EncryptionError, StateError
+from icefloe.table import Table
+from tests.encryption.test_tables import VERSIONS, check_sealed, created, found, lake, rows
+
+__all__ = ["lake"]
+
+
+def grown(catalog: Catalog, version: int, **properties: str) -> Table:
+    table = created(catalog, version, write__delete__mode="merge-on-read", **properties)
+    for start in range(0, 12, 4):
+        table.append(rows(*range(start, start + 4)))
+    table.delete("id in (3, 4)")
+    return table
+
+
+LEFT = [i for i in range(12) if i not in (3, 4)]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("form", ["parquet", "avro"])
+def test_what_works(lake: Catalog, version: int, form: str) -> None:
+    table = grown(lake, version, write__format__default=form)
+    before = len(table.metadata.encryption_keys)
+    assert table.maintenance.health() is not None
+    table.maintenance.rewrite_position_delete_files(options={"rewrite-all": "true"})
+    table.maintenance.rewrite_manifests()
+    table.maintenance.rewrite_data_files(options={"rewrite-all": "true"})
+    table.maintenance.remove_dangling_deletes()
+    assert found(table) == LEFT
+    table.maintenance.expire_snapshots(older_than=table.metadata.last_updated_ms + 1, retain_last=1)
+    table.maintenance.remove_orphan_files(dry_run=True)
+    again = lake.load_table("n.t")
+    assert found(again) == LEFT
+    assert len(again.metadata.snapshots) == 1
+    assert len(again.metadata.encryption_keys) == 2 < before, "keys go with their lists"
+    check_sealed(again)
+    report = again.verify(level="data")
+    assert report.clean, str(report)
+
+
+def test_what_is_refused(lake: Catalog, tmp_path: Path) -> None:
+    table = grown(lake, 3)
+    for refused in (
+        table.maintenance.compute_table_stats,
+        table.maintenance.compute_partition_stats,
+        lambda: table.maintenance.rewrite_table_path(str(table.location()), str(tmp_path / "elsewhere")),
+    ):
+        with pytest.raises(EncryptionError, match="the table is encrypted"):
+            refused()
+    plain = lake.create_table("n.plain", "id bigint, name string, region string")
+    plain.append(rows(1))
+    with pytest.raises(StateError):
+        table.add_files([task.file.file_path for task in plain.scan().plan_files()])
+    assert found(table) == LEFT
+
+
+def test_inspection(lake: Catalog) -> None:
+    table = grown(lake, 3)
+    inspect = table.inspect
+    assert inspect.files().num_rows == 8
+    assert inspect.position_deletes().num_rows == 2
+    assert (
+        inspect.entries()["data_file"].combine_chunks().field("key_metadata").null_count == inspect.entries().num_rows
+    )
+    assert inspect.all_manifests()["key_metadata"].null_count == inspect.all_manifests().num_rows
+    assert inspect.partitions().num_rows == 2
+
+
+def test_branches_tags_and_time_travel(lake: Catalog) -> None:
+    table = created(lake, 3)
+    table.append(rows(1, 2))
+    with table.manage_snapshots() as refs:
+        refs.create_tag("first")
+    table.append(rows(3), branch="work")
+    table.append(rows(4))
+    assert found(table) == [1, 2, 4]
+    assert table.scan(snapshot_id=table.refs()["first"].snapshot_id).to_arrow().num_rows == 2
+    assert table.scan(snapshot_id=table.refs()["work"].snapshot_id).to_arrow().num_rows == 3
+
+
+def test_names_go_with_their_seals(lake: Catalog) -> None:
+    created(lake, 3).append(rows(1))
+    moved = lake.rename_table("n.t", "n.moved")
+    assert found(lake.load_table("n.moved")) == [1]
+    location = str(moved.metadata_location)
+    lake.drop_table("n.moved")
+    again = lake.register_table("n.again", location)
+    again.append(rows(2))
+    assert found(lake.load_table("n.again")) == [1, 2]
+    plain = lake.create_table("n.plain", "id bigint, name string, region string", properties={"format-version": "3"})
+    with pytest.raises(StateError, match="stays for ever"):
+        lake.register_table("n.again", str(plain.metadata_location), overwrite=True)
+    lake.purge_table("n.again")
+    assert created(lake, 3, "n.again").scan().to_arrow().num_rows == 0
+
+
+def test_several_tables_in_one_commit(lake: Catalog) -> None:
+    one, two = created(lake, 3, "n.one"), created(lake, 4, "n.two")
+    with lake.transaction() as tx:
+        tx.table("n.one").append(rows(1))
+        tx.table("n.two").append(rows(2))
+    assert found(lake.load_table("n.one")) == [1]
+    assert found(lake.load_table("n.two")) == [2]
+    check_sealed(one)
+    check_sealed(two)
+
+
+def test_created_with_rows(lake: Catalog) -> None:
+    properties = {"format-version": "3", "encryption.key-id": "k1"}
+    with lake.create_table_transaction("n.t", "id bigint, name string, region string", properties=properties) as tx:
+        tx.append(rows(1, 2))
+    assert found(lake.load_table("n.t")) == [1, 2]
+    with lake.create_or_replace_table_transaction("n.t", "id bigint, name string, region string") as tx:
+        tx.append(rows(3))
+    table = lake.load_table("n.t")
+    assert found(table) == [3]
+    assert table.properties["encryption.key-id"] == "k1", "a table that is replaced stays encrypted"
+    check_sealed(table)
+
+
+def test_a_lost_race_leaves_no_keys_behind(lake: Catalog) -> None:
+    created(lake, 3)
+    first, second = lake.load_table("n.t"), lake.load_table("n.t")
+    first.append(rows(1))
+    second.append(rows(2))
+    table = lake.load_table("n.t")
+    assert found(table) == [1, 2]
+    named = {snapshot.key_id for snapshot in table.metadata.snapshots}
+    lists = {key.key_id for key in table.metadata.encryption_keys if not key.properties}
+    assert named == lists
+    assert len(table.metadata.encryption_keys) == len(lists) + 1
+
+
+def test_variants_and_large_files(lake: Catalog) -> None:
+    table = lake.create_table(
+        "n.v", "id bigint, doc variant", properties={"format-version": "3", "encryption.key-id": "k1"}
+    )
+    count = 300_000
+    ids = pa.array(range(count), pa.int64())
+    five = pa.array(
+        [{"metadata": b"\x01\x00\x00", "value": b"\x0c\x05"}], table.scan().to_arrow().schema.field("doc").type
+    )
+    table.append(pa.table({"id": ids, "doc": five.take(pa.array([0]).take(pa.nulls(count, pa.int64()).fill_null(0)))}))
+    assert table.scan("id = 299999").to_arrow()["id"].to_pylist() == [299999]
+    check_sealed(table)
+    assert table.verify(level="data").clean
