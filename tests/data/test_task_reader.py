@@ -12,7 +12,8 @@ import pytest
 
 from icefloe.data import data_file_of
 from icefloe.data.scanning import read_tasks, to_arrow
-from icefloe.errors import CorruptFileError, LocationNotFoundError, NoSuchColumnError, StateError
+from icefloe.encryption import FileKey, encode_key_metadata
+from icefloe.errors import CorruptFileError, LocationNotFoundError, NoSuchColumnError
 from icefloe.formats.file_formats import DATA_FORMATS, writer_of
 from icefloe.manifests import DataFile
 from icefloe.metadata import TableMetadata
@@ -338,9 +339,11 @@ def test_a_missing_or_cut_file_is_named() -> None:
 def test_an_encrypted_file_is_not_taken_for_plain_bytes() -> None:
     table = RowTable(SCHEMA, 3)
     (file,) = table.append(ROWS)
-    task = table.tasks()[0].replace(file=replace(file, key_metadata=b"key"))
-    with pytest.raises(StateError, match="encrypted"):
-        list(read_tasks([task], table.columns("id"), table.metadata, table.storage))
+    key = FileKey.new(16).of_length(file.file_size_in_bytes)
+    for metadata, problem in ((b"key", "key metadata"), (encode_key_metadata(key), "Parquet")):
+        task = table.tasks()[0].replace(file=replace(file, key_metadata=metadata))
+        with pytest.raises(CorruptFileError, match=problem):
+            list(read_tasks([task], table.columns("id"), table.metadata, table.storage))
 
 
 def test_time_travel_reads_and_filters_by_the_names_of_then() -> None:

@@ -20,7 +20,6 @@ from icefloe.errors import (
     InvalidLocationError,
     InvalidPartitionSpecError,
     InvalidValueError,
-    StateError,
     StorageError,
     UnsupportedVersionError,
 )
@@ -354,8 +353,6 @@ def test_tables_that_must_not_be_written_are_refused() -> None:
     spec = PartitionSpec(PartitionField(1, 1000, tr.UnknownTransform("zorder"), "z"))
     with pytest.raises(InvalidPartitionSpecError, match="not known"):
         RowTable(SCHEMA, 2, spec).append(rows(1))
-    with pytest.raises(StateError, match="encrypted"):
-        RowTable(SCHEMA, 3, properties={"encryption.key-id": "k"}).append(rows(1))
     gone = PartitionSpec(PartitionField(77, 1000, tr.IdentityTransform(), "gone"))
     with pytest.raises(InvalidPartitionSpecError, match="not in the schema"):
         RowTable(SCHEMA, 2, gone).append(rows(1))

@@ -7,8 +7,11 @@ import pyarrow as pa
 import pytest
 
 import icefloe
+from icefloe import manifests as mf
 from icefloe.catalog import Catalog
+from icefloe.data import NewFile, data_file_of
 from icefloe.errors import EncryptionError, IncompatibleChangeError, InvalidPropertyError
+from icefloe.formats.equality_deletes import equality_delete_writer
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.encryption.keys import key_file
@@ -66,8 +69,7 @@ def check_sealed(table: Table, least: int = 1) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("form", ["parquet", "avro"])
-@pytest.mark.parametrize("length", [16, 24, 32])
+@pytest.mark.parametrize(("form", "length"), [("parquet", 16), ("avro", 24), ("parquet", 32), ("avro", 16)])
 def test_all_changes_of_rows(lake: Catalog, version: int, form: str, length: int) -> None:
     mode = {"write__delete__mode": "merge-on-read", "write__update__mode": "merge-on-read"}
     table = created(lake, version, write__format__default=form, encryption__data_key_length=str(length), **mode)
@@ -132,3 +134,31 @@ def test_without_a_kms_nothing_is_created_read_or_written(lake: Catalog, tmp_pat
             other.scan().to_arrow()
         with pytest.raises(EncryptionError, match="no KMS"):
             other.append(rows(2))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("form", ["parquet", "avro"])
+def test_equality_deletes(lake: Catalog, version: int, form: str) -> None:
+    table = lake.create_table(
+        "n.t", DDL, properties={"format-version": str(version), "encryption.key-id": "k1", "write.format.default": form}
+    )
+    table.append(rows(*range(6)))
+    location = f"{table.location()}/data/keys.{form}"
+    with table.storage.open_output(location) as output:
+        new = NewFile(output, form, table.metadata)
+        writer = equality_delete_writer(new.sink, table.schema(), [1], version, form)
+        writer.write(pa.table({"id": pa.array([2, 3], pa.int64())}))
+        done, key_metadata = new.finish(writer.close())
+    deletes = data_file_of(
+        done,
+        location,
+        form,
+        content=mf.FileContent.EQUALITY_DELETES,
+        equality_ids=(1,),
+        key_metadata=key_metadata,
+    )
+    table.update_snapshot().row_delta(None, deletes=[deletes])
+    assert found(table) == [0, 1, 4, 5]
+    table.maintenance.convert_equality_deletes()
+    assert found(lake.load_table("n.t")) == [0, 1, 4, 5]
+    check_sealed(table)

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from icefloe.errors import CorruptFileError, StateError, StorageError
+from icefloe.errors import CorruptFileError, StorageError
 from icefloe.formats.deletion_vector_codec import write_deletion_vectors
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.formats.file_formats import DATA_FORMATS, writer_of
@@ -210,5 +210,5 @@ def test_files_that_cannot_be_read_are_named() -> None:
     table, files = made()
     written = deletes(table, files[0], {files[0].file_path: [1]})
     table.add(as_delete(written, FileContent.POSITION_DELETES, key_metadata=b"k"))
-    with pytest.raises(StateError, match="encrypted"):
+    with pytest.raises(CorruptFileError, match="key metadata"):
         inspect(table).position_deletes()

@@ -82,3 +82,12 @@ def test_maintenance_and_streams(ice: Session, tmp_path: Path) -> None:
     ice.sql("CALL lake.system.rewrite_data_files(table => 'n.t', options => map('rewrite-all', 'true'))").collect()
     assert ids(ice) == list(range(10))
     check_sealed(ice.catalog.load_table("n.t"))
+    ice.sql(
+        "CREATE TABLE n.copy (id BIGINT, name STRING) TBLPROPERTIES ('format-version'='3', 'encryption.key-id'='k2')"
+    )
+    write = ice.write_stream(ice.read_stream("n.t")).to("n.copy").trigger(availableNow=True)
+    write.start(str(tmp_path / "checkpoint")).awaitTermination()
+    assert ids(ice, "n.copy") == list(range(10))
+    check_sealed(ice.catalog.load_table("n.copy"))
+    for file in (tmp_path / "checkpoint").rglob("*"):
+        assert not file.is_file() or TOKEN.encode() not in file.read_bytes()

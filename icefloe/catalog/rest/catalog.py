@@ -27,6 +27,7 @@ from icefloe.catalog.rest.session import RestSession, checked_settings
 from icefloe.catalog.rest.table_storage import table_storage
 from icefloe.catalog.rest.tables import RestTables
 from icefloe.catalog.rest.views import RestViews
+from icefloe.catalog.seals import check_has_kms
 from icefloe.catalog.views import Views
 from icefloe.encryption import KMS_PREFIXES, Keyring
 from icefloe.metadata import requirements as req, updates as up
@@ -242,7 +243,8 @@ class RestCatalog(Catalog):
         definition = self._define(table)
         location = None if table.location is None else self._given_location(identifier, table.location)
         # What no table can be is told as in every catalog, before the server is asked.
-        definition.new_metadata(location or _SOMEWHERE, str(uuid.uuid4()), cm.now_ms())
+        planned = definition.new_metadata(location or _SOMEWHERE, str(uuid.uuid4()), cm.now_ms())
+        check_has_kms(planned, self._keyring is not None, show(identifier))
         properties = dict(definition.properties)
         if definition.format_version is not None:
             properties[props.FORMAT_VERSION] = str(definition.format_version)
