@@ -158,3 +158,26 @@ def test_java_reads_what_we_create(java: JavaPeer, ours: Catalog, form: str, len
     java.sql(f"INSERT INTO sealed.db.{name} VALUES (30, 'n30')")
     after = ours.register_table(f"db.{name}_after", metadata_of(java, name))
     assert our_rows(after) == theirs(java, name) == [*our_rows(table), (30, "n30")]
+
+
+@pytest.mark.parametrize(("form", "length"), [("parquet", 16), ("avro", 32)])
+def test_v4_tables_of_java(java: JavaPeer, ours: Catalog, form: str, length: int) -> None:
+    name = f"v4_{form}"
+    properties = (
+        "'format-version'='4'",
+        "'encryption.key-id'='k1'",
+        f"'encryption.data-key-length'='{length}'",
+        f"'write.format.default'='{form}'",
+        *MERGE,
+    )
+    java.sql(
+        f"CREATE TABLE sealed.db.{name} (id BIGINT, name STRING) USING iceberg TBLPROPERTIES ({', '.join(properties)})"
+    )
+    java.sql(f"INSERT INTO sealed.db.{name} SELECT id, concat('n', id) FROM range(0, 9)")
+    java.sql(f"DELETE FROM sealed.db.{name} WHERE id = 3")
+    table = ours.register_table(f"db.{name}", metadata_of(java, name))
+    expected = [(i, f"n{i}") for i in range(9) if i != 3]
+    assert our_rows(table) == expected == theirs(java, name)
+    table.append(some(50))
+    table.delete("id = 50")
+    assert our_rows(table) == expected
