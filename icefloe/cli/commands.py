@@ -65,6 +65,11 @@ COMMANDS: dict[str, Command] = {
 }
 COMMANDS |= {
     **_of(
+        QUERY,
+        query="query.query:query | Answer a query, without Java; tables are named as everywhere, such as shop.orders@v1.",
+        sql="query.sql:sql | Run SQL on Spark: DDL, DML, MERGE, CALL; without a statement, at a prompt.",
+    ),
+    **_of(
         CHANGE,
         create="change.creating:create_app | Create a namespace, table or view.",
         drop="change.creating:drop_app | Drop a namespace, table or view.",

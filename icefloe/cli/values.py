@@ -56,6 +56,8 @@ def json_value(value: Any, name: str | None = None) -> Any:
             return value.isoformat()
         case dt.timedelta():
             return value.total_seconds()
+        case decimal.Decimal() if value.is_finite() and value.as_tuple().exponent == 0:
+            return int(value)
         case decimal.Decimal() | uuid.UUID():
             return str(value)
         case bytes() | bytearray() | memoryview():

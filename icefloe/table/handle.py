@@ -216,6 +216,10 @@ class Table(TableChanges):
             planner=self._planner,
         )
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """All rows as a stream for any library of Arrow's PyCapsule interface; each call scans the handle's state anew."""
+        return self.scan().__arrow_c_stream__(requested_schema)
+
     def scan_changes(
         self,
         from_snapshot_id: int | None = None,

@@ -33,6 +33,10 @@ class DataScan(planning.TableScan):
         """The rows as a stream of Arrow batches, in bounded memory."""
         return scanning.to_arrow_batch_reader(self)
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The rows as a stream for any library of Arrow's PyCapsule interface, such as DuckDB or Polars; each call scans anew."""
+        return self.to_arrow_batch_reader().__arrow_c_stream__(requested_schema)
+
     def to_pandas(self, **options: object) -> "pd.DataFrame":
         """All rows as a pandas DataFrame."""
         _installed("pandas")

@@ -1,0 +1,167 @@
+"""Decides how DuckDB answers a query over tables: streams of rows that our scans have narrowed, and nothing else to read."""
+
+import datetime as dt
+import decimal
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from icefloe import errors, expressions as ex
+from icefloe.cli.query.statement import Condition, Need, Statement, TableUse
+from icefloe.schema import IcebergType, Schema, types
+from icefloe.table import DataScan
+
+_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
+_OPERATORS: dict[str, Callable[[ex.Column, object], ex.Expression]] = {
+    "=": lambda column, value: column == value,
+    ">": lambda column, value: column > value,
+    ">=": lambda column, value: column >= value,
+    "<": lambda column, value: column < value,
+    "<=": lambda column, value: column <= value,
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table in a query: how it is scanned."""
+
+    use: TableUse
+    scan: DataScan
+
+
+class Engine:
+    """A DuckDB in memory that knows the tables of one query, and can open no file."""
+
+    def __init__(self) -> None:
+        self._connection = duckdb.connect(":memory:")
+        self._connection.execute("SET TimeZone = 'UTC'")
+
+    def narrowed(self, scan: DataScan, need: Need) -> DataScan:
+        """A scan of what is needed: its columns, and the rows that fulfil the conditions that we understand as DuckDB does."""
+        if need.columns is not None:
+            # A stream has at least one column, even if only rows are counted.
+            scan = scan.select(*(need.columns or scan.schema.column_names[:1]))
+        for condition in need.conditions:
+            expression = self._expression(condition, scan.schema)
+            if expression is not None:
+                scan = scan.filter(expression)
+        return scan
+
+    def answer(self, statement: Statement, sources: Mapping[int, Source]) -> pa.RecordBatchReader:
+        """The rows of a query, as a stream."""
+        for source in sources.values():
+            raw = f"{source.use.stand_in}_rows"
+            self._connection.register(raw, source.scan)
+            columns = ", ".join(_column(field) for field in source.scan.projection().fields)
+            self._connection.execute(f'CREATE VIEW "{source.use.stand_in}" AS SELECT {columns} FROM "{raw}"')
+        self._connection.execute("SET enable_external_access = false")
+        self._connection.execute("SET lock_configuration = true")
+        try:
+            return self._connection.execute(statement.rewritten()).to_arrow_reader()
+        except duckdb.Error as error:
+            raise errors.InvalidInputError(
+                f"DuckDB does not answer this query: {_without_stand_ins(str(error))}"
+            ) from error
+
+    def close(self) -> None:
+        """Give back its memory."""
+        self._connection.close()
+
+    def _expression(self, condition: Condition, schema: Schema) -> ex.Expression | None:
+        """A condition as our scans take it; None if it may mean something else here than in DuckDB."""
+        field_type = schema.find_type(condition.column)
+        column = ex.col(condition.column)
+        match condition.operator:
+            case "is null":
+                return column.is_null()
+            case "is not null":
+                return column.not_null()
+        values = [self._constant(text, field_type) for text in condition.constants]
+        if any(value is None for value in values):
+            return None
+        if condition.operator == "in":
+            return column.is_in(values)
+        compared: ex.Expression = _OPERATORS[condition.operator](column, values[0])
+        if isinstance(field_type, types.DoubleType) and condition.operator in (">", ">="):
+            # For DuckDB, NaN is greater than any number.
+            return ex.disjunction(compared, column.is_nan())
+        return compared
+
+    def _constant(self, text: str, field_type: IcebergType) -> object | None:
+        """The value of a constant in the column's type, by DuckDB itself; None if that is not exactly what it compares with."""
+        wanted = _comparable(field_type)
+        if wanted is None:
+            return None
+        kind, cast = wanted
+        try:
+            row = self._connection.execute(
+                f"SELECT typeof(l), CAST(l AS {cast}), CAST(l AS {cast}) = l FROM (SELECT {text} AS l)"
+            ).fetchone()
+        except duckdb.Error:
+            return None
+        if row is None or row[2] is not True or not _is_one_of(row[0], kind):
+            return None
+        value: object = row[1]
+        if isinstance(value, float) and (value == 0 or value != value):
+            # Zero has two signs, and NaN is compared in another way.
+            return None
+        return value if isinstance(value, bool | int | str | float | decimal.Decimal | dt.date | dt.datetime) else None
+
+
+def _comparable(field_type: IcebergType) -> tuple[set[str], str] | None:
+    """Which types of constants mean the same against a column, and DuckDB's name of the column's type."""
+    match field_type:
+        case types.BooleanType():
+            return {"BOOLEAN"}, "BOOLEAN"
+        case types.IntegerType():
+            return _INTEGERS, "INTEGER"
+        case types.LongType():
+            return _INTEGERS, "BIGINT"
+        case types.DoubleType():
+            return {*_INTEGERS, "DECIMAL", "DOUBLE"}, "DOUBLE"
+        case types.DecimalType():
+            return {*_INTEGERS, "DECIMAL"}, f"DECIMAL({field_type.precision}, {field_type.scale})"
+        case types.StringType():
+            return {"VARCHAR"}, "VARCHAR"
+        case types.DateType():
+            return {"VARCHAR", "DATE", "TIMESTAMP"}, "DATE"
+        case types.TimestampType():
+            return {"VARCHAR", "DATE", "TIMESTAMP"}, "TIMESTAMP"
+        case _:
+            return None
+
+
+def _is_one_of(name: str, kinds: set[str]) -> bool:
+    return name.partition("(")[0] in kinds
+
+
+def _column(field: types.NestedField) -> str:
+    """A column of a table as the query sees it."""
+    name = '"' + field.name.replace('"', '""') + '"'
+    if isinstance(field.field_type, types.FloatType | types.DoubleType):
+        # DuckDB hands comparisons to Arrow, for which NaN is greater than nothing; two signs, which change nothing, keep it from that.
+        return f"-(-{name}) AS {name}"
+    return name
+
+
+def _without_stand_ins(text: str) -> str:
+    return text.replace("_icefloe_", "table ")
+
+
+def reports(sources: Mapping[int, Source]) -> Iterator[dict[str, Any]]:
+    """What the scans of an answered query did."""
+    for source in sources.values():
+        report = source.scan.report
+        counts = None if report is None else report.counts
+        yield {
+            "table": ".".join(source.use.parts),
+            "columns": list(source.scan.projection().column_names),
+            "filter": None if source.scan.row_filter is None else str(source.scan.row_filter),
+            "data_files": None if counts is None else counts.data_files,
+            "data_files_read": None if counts is None else counts.result_data_files,
+            "manifests": None if counts is None else counts.data_manifests,
+            "manifests_read": None if counts is None else counts.data_manifests_read,
+        }

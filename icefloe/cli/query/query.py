@@ -1,0 +1,105 @@
+"""`icefloe query`: answers a query without Java, and changes nothing."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from icefloe.catalog import show_table
+from icefloe.cli.invocation import Invocation, invocation
+from icefloe.errors import InvalidInputError, NoSuchTableError, NotInstalledError
+
+_ENGINES = ("duckdb", "spark")
+
+
+def query(
+    ctx: typer.Context,
+    text: Annotated[
+        str | None, typer.Argument(metavar="[SQL]", help="The query; - reads it from standard input.")
+    ] = None,
+    file: Annotated[str | None, typer.Option("-f", "--file", help="A file with the query.")] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Also say what was read of each table, and skipped.")
+    ] = False,
+    engine: Annotated[str, typer.Option(help=f"{' or '.join(_ENGINES)}.")] = "duckdb",
+) -> None:
+    """Answer a query, without Java; tables are named as everywhere, such as shop.orders@v1."""
+    if engine not in _ENGINES:
+        raise typer.BadParameter(f"{engine!r} is not one of {', '.join(_ENGINES)}", param_hint="--engine")
+    with invocation(ctx) as run:
+        sql = statement_text(text, file)
+        if engine == "spark":
+            from icefloe.cli.query.sql import run_statement, session
+
+            ice = session(run)
+            try:
+                run_statement(run, ice, sql)
+            finally:
+                ice.stop()
+        else:
+            _answer(run, sql, explain)
+
+
+def statement_text(text: str | None, file: str | None) -> str:
+    """The statement of an argument, a file or standard input."""
+    if (text is None) == (file is None):
+        raise typer.BadParameter("give a statement, or a file by -f; - is standard input")
+    if file is not None:
+        try:
+            return Path(file).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInputError(f"{file} cannot be read: {error}") from error
+    return sys.stdin.read() if text == "-" else str(text)
+
+
+def _answer(run: Invocation, sql: str, explain: bool) -> None:
+    try:
+        from icefloe.cli.query import engine as engines
+        from icefloe.cli.query.statement import read_statement
+    except ModuleNotFoundError as error:
+        if error.name not in ("duckdb", "sqlglot"):
+            raise
+        raise NotInstalledError(f"`icefloe query` needs {error.name}: pip install 'icefloe[query]'") from error
+    statement = read_statement(sql)
+    engine = engines.Engine()
+    try:
+        scans = {use.number: _scan(run, use.parts) for use in statement.uses}
+        needs = statement.needs({number: scan.schema.column_names for number, scan in scans.items()})
+        sources = {
+            use.number: engines.Source(use, engine.narrowed(scans[use.number], needs[use.number]))
+            for use in statement.uses
+        }
+        run.out.table(engine.answer(statement, sources))
+        if explain:
+            for report in engines.reports(sources):
+                run.say(_explained(report))
+    finally:
+        engine.close()
+
+
+def _scan(run: Invocation, parts: tuple[str, ...]) -> Any:
+    *namespace, last = parts
+    table, at, version = last.rpartition("@")
+    identifier = (*namespace, table if at else last)
+    name = show_table(identifier) if len(identifier) > 1 else identifier[0]
+    text = f"{name}@{version}" if at else name
+    if len(parts) < 2:
+        raise InvalidInputError(f"the table {text!r} has no namespace; write it as namespace.{text}")
+    try:
+        named = run.table(text)
+    except NoSuchTableError as error:
+        raise NoSuchTableError(f"{error}; a query reads tables, and no views of the catalog yet") from error
+    return named.table.scan(**named.at)
+
+
+def _explained(report: dict[str, Any]) -> str:
+    columns = ", ".join(report["columns"])
+    text = f"{report['table']}: columns {columns}; filter {report['filter'] or 'none'}"
+    if report["data_files"] is None:
+        return f"{text}; not read"
+    skipped = report["data_files"] - report["data_files_read"]
+    return (
+        f"{text}; {report['data_files_read']} of {report['data_files']} data files read, {skipped} skipped;"
+        f" {report['manifests_read']} of {report['manifests']} manifests read"
+    )
