@@ -15,6 +15,7 @@ from py4j.protocol import Py4JError
 from icefloe import errors, expressions as ex
 from icefloe.schema import Value, coerce, parse_text, types
 from icefloe.spark import catalyst
+from icefloe.spark.spatial import box_of
 
 T = TypeVar("T")
 Columns: TypeAlias = Mapping[str, types.NestedField]
@@ -100,6 +101,8 @@ def _or_true(node: catalyst.Node, columns: Columns, negated: bool) -> ex.Express
 
 def _truth(node: catalyst.Node, columns: Columns, negated: bool) -> ex.Expression:
     """Where the node is true, or false if negated; more rows are allowed, fewer are not."""
+    if not negated and (spatial := box_of(node, partial(_field, columns=columns))) is not None:
+        return ex.Intersects(ex.IdReference(spatial[0].field_id), spatial[1])
     match node.name:
         case "And" | "Or" if (node.name == "And") is not negated:
             return ex.conjunction(*(_or_true(side, columns, negated) for side in node.children))

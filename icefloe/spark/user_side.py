@@ -12,6 +12,7 @@ from icefloe import errors, expressions as ex
 from icefloe.schema import types
 from icefloe.spark.gateway import Gateway, lit
 from icefloe.spark.literals import sql_literal
+from icefloe.spark.spatial import as_wkb, intersects_column
 from icefloe.spark.transforms import transform_column
 from icefloe.spark.types import TypeMapping, user_type
 
@@ -158,7 +159,7 @@ def filter_column(
                 return reduce(Column.__or__, map(column, predicate.children))
             case ex.Not():
                 return ~column(predicate.child)
-            case ex.NotNaN() | ex.NotEqualTo() | ex.NotIn() | ex.NotStartsWith():
+            case ex.NotNaN() | ex.NotEqualTo() | ex.NotIn() | ex.NotStartsWith() | ex.NotIntersects():
                 return ~column(~predicate)
             case ex.Predicate():
                 return _test(predicate, *_term(gateway, predicate.term, column_of), mapping)
@@ -189,6 +190,8 @@ def _test(predicate: ex.Predicate, column: Column, field_type: types.IcebergType
             return column.isNotNull()
         case ex.IsNaN():
             return F.isnan(column) if has_nan else F.lit(False)
+        case ex.Intersects() if isinstance(field_type, types.GeometryType | types.GeographyType):
+            test = intersects_column(as_wkb(column, user_type(field_type, mapping)), predicate.box, field_type)
         case ex.StartsWith():
             test = column.startswith(F.lit(predicate.literal.value))
         case ex.In():

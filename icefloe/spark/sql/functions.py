@@ -1,4 +1,4 @@
-"""Functions in queries that we answer: partition transforms, and what is current.
+"""Functions in queries that we answer: partition transforms, a spatial test, and what is current.
 
 `system.bucket(16, id)` and the like are partition transforms, in any catalog of ours. What a function does depends on the type of its column, which Spark knows only when it analyses the query. So a name of ours
 becomes that of a temporary function, and Spark asks Python for its expression as soon as its arguments are known.
@@ -18,12 +18,14 @@ from pyspark.sql import Column, SparkSession, functions
 
 from icefloe.errors import IcefloeError, InvalidInputError
 from icefloe.partitioning import transforms as tr
+from icefloe.schema import GeoBox, types
 from icefloe.spark.gateway import Gateway, lit
+from icefloe.spark.spatial import as_wkb, intersects_column, marked
 from icefloe.spark.sql.context import SqlContext
 from icefloe.spark.sql.namespaces import shown_namespace
 from icefloe.spark.sql.nodes import Callback, class_of, copy, items, rebuilt_expression, rebuilt_expressions, spark_type
 from icefloe.spark.transforms import transform_column
-from icefloe.spark.types import type_from_spark
+from icefloe.spark.types import EXACT_TYPE, type_from_spark
 
 _SYSTEM = "system"
 _PREFIX = "__icefloe_"
@@ -35,8 +37,9 @@ _OF_COLUMN: dict[str, Callable[[], tr.Transform]] = {
     "hours": tr.HourTransform,
 }
 _OF_NUMBER: dict[str, Callable[[int], tr.Transform]] = {"bucket": tr.BucketTransform, "truncate": tr.TruncateTransform}
-_NAMES = (*_OF_COLUMN, *_OF_NUMBER, _VERSION)
-_MENTIONED = re.compile(rf"\b{_SYSTEM}`?\s*\.\s*`?({'|'.join(_NAMES)})\b", re.IGNORECASE)
+_INTERSECTS = "st_intersects"
+_NAMES = (*_OF_COLUMN, *_OF_NUMBER, _VERSION, _INTERSECTS)
+_MENTIONED = re.compile(rf"\b{_SYSTEM}`?\s*\.\s*`?({'|'.join(_NAMES)})\b|\b{_INTERSECTS}\b", re.IGNORECASE)
 _ASKED = re.compile(r"\bcurrent_(catalog|database|schema)`?\s*\(", re.IGNORECASE)
 _SPARKS = {"current_catalog": "CurrentCatalog"} | dict.fromkeys(
     ("current_database", "current_schema"), "CurrentDatabase"
@@ -44,6 +47,9 @@ _SPARKS = {"current_catalog": "CurrentCatalog"} | dict.fromkeys(
 """Spark's expressions of what is current."""
 _SMALL = {"tinyint": 1 << 7, "smallint": 1 << 15}
 """Types that are ints in Iceberg, with the number of their negative values."""
+
+_INTERSECTS_ARGUMENTS = (5, 6)
+"""The column and the sides of the box, and the CRS."""
 
 _REGISTERED: MutableMapping[SparkSession, set[str]] = WeakKeyDictionary()
 _LOCK = threading.Lock()
@@ -77,6 +83,9 @@ def _own_name(expression: JavaObject, context: SqlContext) -> str | None:
     if class_of(expression) != "UnresolvedFunction":
         return None
     *around, name = items(expression.nameParts())
+    if not around and name.lower() == _INTERSECTS and expression.arguments().size() in _INTERSECTS_ARGUMENTS:
+        # Functions of the same name in other libraries take two shapes.
+        return _INTERSECTS
     if [part.lower() for part in around[-1:]] != [_SYSTEM] or name.lower() not in _NAMES:
         return None
     has_home = context.names.home(context.default) is not None
@@ -106,11 +115,14 @@ def _expression(name: str, gateway: Gateway, arguments: JavaObject) -> JavaObjec
         column = _column(name, gateway, items(arguments))
     except IcefloeError as problem:
         column = functions.raise_error(functions.lit(f"{_SYSTEM}.{name}: {problem}"))
+        column = column.cast("boolean") if name == _INTERSECTS else column
     # A Catalyst expression, since Spark no longer converts columns when it resolves functions.
     return gateway.spark._jsparkSession.expression(column._jc)
 
 
 def _column(name: str, gateway: Gateway, arguments: list[JavaObject]) -> Column:
+    if name == _INTERSECTS:
+        return _intersects(gateway, arguments)
     count = 0 if name == _VERSION else 1 if name in _OF_COLUMN else 2
     if len(arguments) != count:
         raise InvalidInputError(f"it takes {count} arguments, and {len(arguments)} are given")
@@ -122,6 +134,42 @@ def _column(name: str, gateway: Gateway, arguments: list[JavaObject]) -> Column:
     if not number.foldable():
         raise InvalidInputError(f"its first argument must be a constant, and is {number.sql()}")
     return _transformed(_OF_NUMBER[name](number.eval(None)), argument, gateway)
+
+
+def _intersects(gateway: Gateway, arguments: list[JavaObject]) -> Column:
+    if len(arguments) not in _INTERSECTS_ARGUMENTS:
+        raise InvalidInputError(
+            f"it takes a column, xmin, ymin, xmax, ymax and perhaps a CRS, and {len(arguments)} arguments are given"
+        )
+    shape, *constants = arguments
+    for constant in constants:
+        if not constant.foldable() or constant.eval(None) is None:
+            raise InvalidInputError(f"{constant.sql()} is not a constant; the sides of the box must be numbers")
+    texts = [str(constant.eval(None)) for constant in constants]
+    try:
+        xmin, ymin, xmax, ymax = map(float, texts[:4])
+    except ValueError:
+        raise InvalidInputError(f"the sides of the box are {', '.join(texts[:4])}; they must be numbers") from None
+    field_type, data_type = _geo_type(shape), spark_type(shape.dataType())
+    box = GeoBox(xmin, ymin, xmax, ymax, crs=texts[4] if len(texts) > 4 else None)
+    box.check(field_type)
+    column = as_wkb(gateway.column(shape), data_type)
+    return marked(column, box) & intersects_column(column, box, field_type)
+
+
+def _geo_type(shape: JavaObject) -> types.GeometryType | types.GeographyType:
+    """The type of a column of shapes, also where Spark shows it as bytes."""
+    field_type: types.IcebergType | None = None
+    if spark_type(shape.dataType()).typeName() != "binary":
+        field_type = type_from_spark(spark_type(shape.dataType()))
+    elif class_of(shape) == "AttributeReference" and shape.metadata().contains(EXACT_TYPE):
+        field_type = types.parse_type(shape.metadata().getString(EXACT_TYPE))
+    if not isinstance(field_type, types.GeometryType | types.GeographyType):
+        raise InvalidInputError(
+            f"{shape.sql()} is not known as a geometry or geography; give a column of a table of that type, or, where Spark shows"
+            " a field of a struct as bytes, a row filter"
+        )
+    return field_type
 
 
 def _transformed(transform: tr.Transform, argument: JavaObject, gateway: Gateway) -> Column:
