@@ -10,6 +10,9 @@ ALL_VERSIONS = (1, 2, 3, 4)
 DEFAULT_VERSION = 2
 """What a table is created with when nothing else is asked for; the same as the Java library's."""
 
+V4_PIN = "2026-08-21"
+"""The date of the spec text by which v4 is read and written: it is not adopted, and changes."""
+
 
 class Feature(Enum):
     """Something that a format version may or may not do: (label, first version, last version or None)."""

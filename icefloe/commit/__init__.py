@@ -47,3 +47,4 @@ from icefloe.commit.row_delta import RowDelta
 from icefloe.commit.statistics import WriteStatistics, check_statistics_allowed
 from icefloe.commit.structure import SendUpdates, SetLocation, StatisticsChange
 from icefloe.commit.vectors import vector_paths
+from icefloe.commit.writable import check_writable

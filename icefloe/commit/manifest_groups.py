@@ -126,7 +126,8 @@ def outdated_manifests(
     paths = mf.wanted("file_path", "referenced_data_file", partition=False)
 
     def is_outdated(manifest: mf.ManifestFile) -> bool:
-        stored = mf.decode_manifest(read(manifest.manifest_path), manifest.manifest_path, paths, limits=limits)
+        # Without a table location, paths are as the file has them.
+        stored = mf.read_manifest(manifest, read, paths, limits=limits)
         return stored.has_relative_paths
 
     known = parallel.in_order(lambda each: (each.manifest_path, is_outdated(each)), live, _WORKERS, "icefloe-manifests")

@@ -19,6 +19,7 @@ from icefloe.commit.new_manifests import NewManifests
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import as_mask, count_partitions, partition_codes
 from icefloe.commit.structure import text_check
+from icefloe.commit.writable import check_writable, pin_updates
 from icefloe.metadata import requirements as req, summary as totals, updates as up
 from icefloe.versions import Feature, allows
 
@@ -79,6 +80,7 @@ class SnapshotChange:
             self._snapshot_id = new_snapshot_id(metadata)
         head = head_of(metadata, self.target.branch)
         self._check_branch(metadata)
+        check_writable(metadata)
         bench.first_parents.setdefault(self._snapshot_id, None if head is None else head.snapshot_id)
         with_all, added_specs = with_specs(metadata, self.operation.added)
         parent = Parent(with_all, bench, head, self._snapshot_id)
@@ -89,7 +91,12 @@ class SnapshotChange:
         self._was_made = True
         snapshot, keys = make_snapshot(parent, delta, self.target)
         added_keys = (up.AddEncryptionKeyUpdate(key) for key in keys)
-        updates: tuple[up.TableUpdate, ...] = (*added_specs, *added_keys, up.AddSnapshotUpdate(snapshot))
+        updates: tuple[up.TableUpdate, ...] = (
+            *added_specs,
+            *added_keys,
+            *pin_updates(metadata),
+            up.AddSnapshotUpdate(snapshot),
+        )
         needed = _relied_on(metadata, self.target.branch)
         if self.target.staged:
             return Prepared(updates, needed)

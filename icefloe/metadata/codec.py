@@ -1,14 +1,15 @@
 """The JSON form of table metadata, both ways, for every format version (spec: Appendix C, Table Metadata and Snapshots).
 
 Reading is strict about what the spec requires of the document's version, and every error names the field.
-It is tolerant of what older writers left out of v1, of unknown fields, and of snapshots that an upgrade carried over.
+It is tolerant of what older writers left out of v1, of unknown fields, which are written again as they were, and of snapshots that
+an upgrade carried over.
 """
 
 import gzip
 import io
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -78,9 +79,44 @@ def metadata_from_json(document: str | bytes | JSON) -> TableMetadata:
             check_version(version, f"{_WHAT}: format-version")
         raise
     version = check_version(wire.format_version, f"{_WHAT}: format-version")
+    unknown, of_snapshots = unknown_fields(document, version)
+    for snapshot_id, others in of_snapshots.items():
+        if _ROOT_MANIFEST in others:
+            raise errors.UnsupportedVersionError(
+                f"{_WHAT}: snapshot {snapshot_id} has a `{_ROOT_MANIFEST}`, of the proposal #16025 for v4, which is not read here"
+            )
     metadata = _from_wire(wire, version)
+    if unknown or of_snapshots:
+        metadata = metadata.evolve(unknown_fields=unknown, unknown_snapshot_fields=of_snapshots)
     check_table(metadata)
     return metadata
+
+
+_ROOT_MANIFEST = "root-manifest"
+_KNOWN = frozenset(_MetadataWire.__struct_encode_fields__)
+_KNOWN_OF_SNAPSHOTS = frozenset(wires.SnapshotWire.__struct_encode_fields__)
+
+
+class _SnapshotsWire(msgspec.Struct):
+    snapshots: list[dict[str, msgspec.Raw]] | None = None
+
+
+def unknown_fields(document: str | bytes | JSON, version: int) -> tuple[dict[str, Any], dict[int, dict[str, Any]]]:
+    """The fields of a document that are not known here, and those of its snapshots by their ids.
+
+    Versions that are adopted have no new fields of snapshots, so that only v4 is looked through for them.
+    """
+    text = document if isinstance(document, str | bytes) else msgspec.json.encode(document)
+    fields = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    unknown = {key: msgspec.json.decode(value) for key, value in fields.items() if key not in _KNOWN}
+    if not allows(version, Feature.RELATIVE_PATHS):
+        return unknown, {}
+    of_snapshots = {}
+    for snapshot in msgspec.json.decode(text, type=_SnapshotsWire).snapshots or ():
+        if others := snapshot.keys() - _KNOWN_OF_SNAPSHOTS:
+            snapshot_id = msgspec.json.decode(snapshot["snapshot-id"], type=int)
+            of_snapshots[snapshot_id] = {key: msgspec.json.decode(snapshot[key]) for key in sorted(others)}
+    return unknown, of_snapshots
 
 
 def metadata_to_json(metadata: TableMetadata) -> bytes:
@@ -113,7 +149,11 @@ def metadata_to_object(metadata: TableMetadata) -> JSON:
     # then it is written all the same, as Java does.
     if allows(version, Feature.REFS) or metadata.refs != _implied_refs(metadata.current_snapshot_id):
         document["refs"] = {name: wires.ref_to_json(ref) for name, ref in metadata.refs.items()}
-    document["snapshots"] = [wires.snapshot_to_json(snapshot, version) for snapshot in metadata.snapshots]
+    unknown = metadata.unknown_snapshot_fields
+    document["snapshots"] = [
+        {**unknown.get(snapshot.snapshot_id, {}), **wires.snapshot_to_json(snapshot, version)}
+        for snapshot in metadata.snapshots
+    ]
     document["statistics"] = [wires.statistics_to_json(file) for file in metadata.statistics]
     document["partition-statistics"] = [
         wires.partition_statistics_to_json(file) for file in metadata.partition_statistics
@@ -124,7 +164,7 @@ def metadata_to_object(metadata: TableMetadata) -> JSON:
     document["metadata-log"] = [
         {"timestamp-ms": entry.timestamp_ms, "metadata-file": entry.metadata_file} for entry in metadata.metadata_log
     ]
-    return document
+    return {**metadata.unknown_fields, **document}
 
 
 def decode_metadata_file(data: bytes, limits: Limits = DEFAULT_LIMITS) -> TableMetadata:

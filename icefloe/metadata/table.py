@@ -102,6 +102,10 @@ class TableMetadata:
     encryption_keys: tuple[EncryptedKey, ...] = ()
     location_of_catalog: bool = False
     """Whether the metadata file names no location, so that the catalog supplied it."""
+    unknown_fields: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """Fields of the metadata file that mean nothing here, as JSON; commits carry them on."""
+    unknown_snapshot_fields: Mapping[int, Mapping[str, Any]] = field(default_factory=dict, hash=False)
+    """The same of snapshots, by their ids."""
 
     def __getstate__(self) -> dict[str, object]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -132,6 +136,7 @@ class TableMetadata:
             refs={},
             statistics=(),
             partition_statistics=(),
+            unknown_snapshot_fields={},
         )
 
     @cached_property

@@ -28,6 +28,7 @@ class Code(Enum):
     STATISTICS_UNRESOLVED = _WARNING, "statistics are of a snapshot that does not exist"
     LAST_ASSIGNED_ID = _ERROR, "the last assigned id is below one that is in use"
     SNAPSHOT_SEQUENCE = _ERROR, "sequence numbers of snapshots are out of order or reused"
+    NEWER_TEXT = _WARNING, "a v4 table is written by a text of the spec, or with constraints, that are not known here"
     SNAPSHOT_ROW_IDS = _ERROR, "snapshots reserve row ids that overlap or are not assigned"
 
     FILE_MISSING = _ERROR, "a file does not exist"

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from itertools import pairwise
 
+from icefloe import errors
+from icefloe.commit import check_writable
 from icefloe.metadata import MAIN_BRANCH, Snapshot, TableMetadata
 from icefloe.partitioning import transforms as tr
 from icefloe.verification.codes import Code
@@ -15,9 +17,16 @@ Problem = tuple[Code, str] | tuple[Code, str, str | None, int | None]
 def check_document(subject: Subject) -> None:
     """Check all that can be checked without reading another file."""
     metadata = subject.metadata
-    for check in (_ids, _columns, _refs, _logs, _sequence_numbers, _row_ids, _statistics):
+    for check in (_ids, _columns, _refs, _logs, _sequence_numbers, _row_ids, _statistics, _text):
         for problem in check(metadata):
             subject.findings.add(*problem)
+
+
+def _text(metadata: TableMetadata) -> Iterator[Problem]:
+    try:
+        check_writable(metadata)
+    except errors.StateError as problem:
+        yield Code.NEWER_TEXT, str(problem)
 
 
 def _ids(metadata: TableMetadata) -> Iterator[Problem]:

@@ -152,3 +152,13 @@ def test_variants_and_large_files(lake: Catalog) -> None:
     assert table.scan("id = 299999").to_arrow()["id"].to_pylist() == [299999]
     check_sealed(table)
     assert table.verify(level="data").clean
+
+
+def test_a_v4_table_becomes_one_for_java(lake: Catalog) -> None:
+    """Manifests with relative paths are found and written anew though they are encrypted."""
+    table = grown(lake, 4)
+    table.set_properties({"icefloe.v4.compat": "java-1.12"})
+    assert "relative" in str(table.maintenance.rewrite_manifests(dry_run=True))
+    table.maintenance.rewrite_manifests()
+    assert not table.maintenance.rewrite_manifests(dry_run=True).groups
+    assert found(table) == LEFT

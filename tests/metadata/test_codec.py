@@ -186,11 +186,17 @@ def test_refs_that_v1_cannot_imply_are_not_lost() -> None:
 
 
 @versions
-def test_unknown_fields_are_ignored(version: int) -> None:
+def test_unknown_fields_are_kept(version: int) -> None:
     found = document(version)
     found["new-thing"] = {"a": [1]}
     found["snapshots"][0]["new-thing"] = 1
-    assert metadata_from_json(found) == metadata_from_json(document(version))
+    metadata = metadata_from_json(found)
+    assert metadata.evolve(unknown_fields={}, unknown_snapshot_fields={}) == metadata_from_json(document(version))
+    again = metadata_to_object(metadata)
+    assert again["new-thing"] == {"a": [1]}
+    # Snapshots of adopted versions have no new fields.
+    assert again["snapshots"][0].get("new-thing") == (1 if version == 4 else None)
+    assert metadata_from_json(again) == metadata
 
 
 def test_v1_of_the_oldest_writers() -> None:

@@ -84,6 +84,11 @@ def a_log_of_a_lost_metadata_file(found: Damaged) -> None:
     found.storage.delete([found._resolved(found.metadata.metadata_log[0].metadata_file)])
 
 
+@damage(Code.NEWER_TEXT, Feature.RELATIVE_PATHS)
+def a_text_of_the_future(found: Damaged) -> None:
+    found.metadata = found.metadata.evolve(properties={**found.metadata.properties, "icefloe.v4.pin": "2999-01-01"})
+
+
 @damage(Code.SCHEMA_UNRESOLVED)
 def a_snapshot_of_no_schema(found: Damaged) -> None:
     found.change_snapshot(found.snapshot().snapshot_id, schema_id=17)
