@@ -8,9 +8,10 @@ of the snapshots; its offsets are the ids of the newest snapshots that were read
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, NoReturn
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession, types as spark_types
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
@@ -37,6 +38,8 @@ _PATH = "path"
 _EVERYWHERE = (_PATH, CATALOG, *REFS)
 _BATCH = (*_EVERYWHERE, SNAPSHOT_ID, AS_OF)
 _STREAM = (*_EVERYWHERE, FROM_TIMESTAMP, SKIP_DELETES, SKIP_OVERWRITES)
+_IS_INSTALLED = "DATA_SOURCE_ALREADY_EXISTS"
+"""What Spark 4.0 says if it knows the format by `pyspark_icefloe`."""
 _OFFSET = "snapshot-id"
 _BEFORE_ALL = -1
 _SWITCHES = {str(md.Operation.DELETE): SKIP_DELETES, str(md.Operation.OVERWRITE): SKIP_OVERWRITES}
@@ -72,8 +75,23 @@ class TableSource(DataSource):  # type: ignore[misc]  # PySpark is Any to mypy
         columns = _planned_columns(self._table().schema(), schema)
         return TableStream(type(self), dict(self.options), columns)
 
+    def writer(self, *_: object) -> NoReturn:
+        """Refused: a data source in Python would write every row through Python, and not know what a retry has written."""
+        raise _read_only()
+
+    def streamWriter(self, *_: object) -> NoReturn:  # noqa: N802  # Spark's name
+        """Refused, as `writer` is."""
+        raise _read_only()
+
     def _table(self) -> Table:
         return _source_table(self.options, self.catalogs)
+
+
+def _read_only() -> errors.InvalidInputError:
+    return errors.InvalidInputError(
+        f"the format {FORMAT} reads tables, and writes none; write with ice.write(df).to(name), or ice.write_stream(df).to(name)"
+        " on a classic session, or with df.write and df.writeStream after icefloe.connect(..., drop_in=True)"
+    )
 
 
 @dataclass(frozen=True)
@@ -235,7 +253,9 @@ def _check_names(options: Mapping[str, str], known: tuple[str, ...]) -> None:
 def register_format(spark: SparkSession, catalogs: Mapping[str, Catalog] | None = None) -> None:
     """Register the format `icefloe`, with catalogs for which no options are needed.
 
-    Catalogs in memory are left out, for they are there in this process only.
+    Catalogs in memory are left out, for they are there in this process only. Spark 4.0 does not let a session replace a format
+    that it found among the installed packages: there the format keeps asking for its catalogs by options, or by the
+    configuration of icefloe.
     """
     known = {
         name: {key: str(value) for key, value in catalog.properties.items()}
@@ -245,4 +265,8 @@ def register_format(spark: SparkSession, catalogs: Mapping[str, Catalog] | None 
     # A class of its own goes to Spark's processes by value, and the catalogs with it.
     source = type("BoundSource", (TableSource,), {"catalogs": known})
     with active(spark) if is_classic(spark) else nullcontext():
-        spark.dataSource.register(source)
+        try:
+            spark.dataSource.register(source)
+        except AnalysisException as error:
+            if error.getCondition() != _IS_INSTALLED:
+                raise

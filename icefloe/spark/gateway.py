@@ -233,7 +233,12 @@ class Gateway:
         return self.jvm.scala.jdk.javaapi.CollectionConverters.asScala(self.list(items)).toSeq()
 
     def map(self, entries: Mapping[str, object]) -> JavaObject:
-        """A Scala `Map`."""
+        """A Scala `Map`, which cannot be changed; one of texts alone is created once."""
+        if all(isinstance(value, str) for value in entries.values()):
+            return self.cached(("map", tuple(entries.items())), lambda: self._new_map(entries))
+        return self._new_map(entries)
+
+    def _new_map(self, entries: Mapping[str, object]) -> JavaObject:
         result = self.jvm.java.util.HashMap()
         for key, value in entries.items():
             result.put(key, value)

@@ -180,7 +180,7 @@ class Session:
         >>> ice.read_stream("shop.orders").isStreaming
         True
         """
-        self._check_classic()
+        self._check_classic_for_streams()
         chosen = {**(options or {}), READ_MODE.key: ReadMode.CHANGES.value} if changes else options
         return stream_of(self.spark, self.load_table(name), chosen)
 
@@ -206,7 +206,7 @@ class Session:
         >>> ice.table("shop.copy").count()
         3
         """
-        self._check_classic()
+        self._check_classic_for_streams()
         return StreamWriter(self.resolve, frame)
 
     def sql(
@@ -304,6 +304,13 @@ class Session:
         if self._door is None:
             raise errors.StateError(
                 "Spark Connect has no JVM at hand, which changes of rows by Spark need; use the calls of the table itself"
+            )
+
+    def _check_classic_for_streams(self) -> None:
+        if self._door is None:
+            raise errors.StateError(
+                "Spark Connect has no JVM at hand, which streams of changes and streams into tables need; use a"
+                " classic session, or spark.readStream.format('icefloe') for rows that are appended"
             )
 
     def _source_frame(self, source: Source, metadata_columns: Sequence[str] = ()) -> DataFrame:

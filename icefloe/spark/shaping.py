@@ -342,7 +342,7 @@ def cast_column(
         case _ if type(field_type) in _NUMBERS:
             return _number(column, data_type, target) if name in _NUMBERS[type(field_type)] else None
         case types.StringType():
-            return Cast(column.cast(target)) if text else None
+            return Cast(column if data_type == target else column.cast(target)) if text else None
         case types.TimestampType() if name == "date":
             return Cast(column.cast(target))
         case types.TimestampNanoType() | types.TimestamptzNanoType():

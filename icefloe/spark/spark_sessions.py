@@ -45,8 +45,9 @@ def clone_with(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession
 
 def _clone(session: JavaObject, settings: Mapping[str, str]) -> JavaObject:
     clone = session.cloneSession()
+    conf = clone.conf()
     for key, value in settings.items():
-        clone.conf().set(key, value)
+        conf.set(key, value)
     return clone
 
 

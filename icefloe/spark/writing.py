@@ -27,6 +27,7 @@ from icefloe.table import Transaction
 BRANCH = "branch"
 CHECK_NULLABILITY = "check-nullability"
 SNAPSHOT_PROPERTY = "snapshot-property."
+FANOUT_ENABLED = "fanout-enabled"
 MERGE_APPEND = "use-merge-append-for-streaming"
 _MERGE_SCHEMA = ("mergeSchema", "merge-schema")
 _COMPRESSION = {
@@ -40,7 +41,7 @@ _COMPRESSION = {
 _PROPERTIES = {
     "write-format": props.WRITE_FORMAT.key,
     "target-file-size-bytes": props.WRITE_TARGET_FILE_SIZE_BYTES.key,
-    "fanout-enabled": FANOUT,
+    FANOUT_ENABLED: FANOUT,
     "distribution-mode": props.DISTRIBUTION_MODE.key,
     MERGE_APPEND: props.MANIFEST_MERGE_ENABLED.key,
     "shred-variants": props.PARQUET_SHRED_VARIANTS.key,
@@ -259,7 +260,7 @@ class TableWrite:
             props.PARQUET_VARIANT_BUFFER_SIZE,
         ):
             known.of(texts)
-        for key in ("fanout-enabled", MERGE_APPEND, CHECK_NULLABILITY, *_MERGE_SCHEMA):
+        for key in (FANOUT_ENABLED, MERGE_APPEND, CHECK_NULLABILITY, *_MERGE_SCHEMA):
             props.property_as_bool(self.settings, key, False)
 
 

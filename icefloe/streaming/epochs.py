@@ -15,7 +15,9 @@ from icefloe.metadata import MAIN_BRANCH, Snapshot, TableMetadata, updates as up
 QUERY_ID = "spark.sql.streaming.queryId"
 EPOCH_ID = "spark.sql.streaming.epochId"
 PROPERTY = "icefloe.streaming."
-"""Behind it is the id of a query: the number of its newest batch, a colon, and the snapshot of that."""
+"""Behind it is the id of a query: the number of its newest batch, its snapshot and the time of that, between colons."""
+MOST_NOTES = 100
+"""Of how many queries a table keeps notes: those that wrote last. Every new checkpoint is a query of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +66,12 @@ def newest_batch(
     if snapshot.parent_snapshot_id is None:
         # Nothing of the history has expired, so a batch that is not in it was rolled back.
         return None
-    number, _, snapshot_id = metadata.properties.get(_key(query_id, branch), "").partition(":")
-    if not number.isdigit() or not snapshot_id.isdigit() or int(snapshot_id) in own:
+    number, snapshot_id, _ = _note(metadata.properties.get(_key(query_id, branch), ""))
+    if number is None or snapshot_id in own:
         return None
     # One that is there, but not in the branch, was rolled back; one that is not there has expired.
-    was_rolled_back = int(snapshot_id) in metadata.snapshots_by_id and int(snapshot_id) not in ids
-    return None if was_rolled_back else int(number)
+    was_rolled_back = snapshot_id in metadata.snapshots_by_id and snapshot_id not in ids
+    return None if was_rolled_back else number
 
 
 class CommitOnce:
@@ -90,8 +92,11 @@ class CommitOnce:
         head = metadata.snapshot_of_ref(self._branch)
         if head is None or head.snapshot_id not in bench.first_parents:
             return Prepared()
-        note = f"{self._batch.number}:{head.snapshot_id}"
-        return Prepared((up.SetPropertiesUpdate({_key(self._batch.query_id, self._branch): note}),))
+        key = _key(self._batch.query_id, self._branch)
+        note = f"{self._batch.number}:{head.snapshot_id}:{head.timestamp_ms}"
+        old = _oldest(metadata, key)
+        forget = (up.RemovePropertiesUpdate(old),) if old else ()
+        return Prepared((up.SetPropertiesUpdate({key: note}), *forget))
 
 
 def check_not_in(
@@ -133,6 +138,25 @@ def once(
         return snapshot
 
     return run
+
+
+def _note(text: str) -> tuple[int | None, int, int]:
+    """The number of a batch, None if the text is no note, its snapshot, and the time of that, 0 where it is not said."""
+    parts = text.split(":")
+    if not 2 <= len(parts) <= 3 or not all(map(str.isdigit, parts)):
+        return None, 0, 0
+    number, snapshot_id, *time = map(int, parts)
+    return number, snapshot_id, time[0] if time else 0
+
+
+def _oldest(metadata: TableMetadata, key: str) -> tuple[str, ...]:
+    """The notes that are too many once there is one under the key."""
+    notes = [
+        (_note(value)[2], name)
+        for name, value in metadata.properties.items()
+        if name.startswith(PROPERTY) and name != key
+    ]
+    return tuple(name for _, name in sorted(notes)[: max(0, len(notes) + 1 - MOST_NOTES)])
 
 
 def _key(query_id: str, branch: str | None) -> str:

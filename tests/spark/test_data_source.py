@@ -96,6 +96,19 @@ def test_bad_options_are_told(ice: Session, options: dict[str, str], sentence: s
         ice.spark.read.format("icefloe").options(**{"path": "db.bad", **options}).load().collect()
 
 
+def test_the_format_writes_nothing_and_says_what_does(ice: Session, tmp_path: Path) -> None:
+    if not ice.catalog.table_exists("db.bad"):
+        ice.catalog.create_table("db.bad", "id bigint")
+    rows, sentence = ice.spark.range(1), r"reads tables, and writes none; write with ice\.write\(df\)\.to\(name\)"
+    with pytest.raises(Exception, match=sentence):
+        rows.write.format("icefloe").mode("append").save("db.bad")
+    rates = ice.spark.readStream.format("rate").load().selectExpr("value AS id")
+    with pytest.raises(Exception, match=sentence):
+        rates.writeStream.format("icefloe").option("checkpointLocation", str(tmp_path)).start(
+            "db.bad"
+        ).awaitTermination()
+
+
 # -- streams
 
 

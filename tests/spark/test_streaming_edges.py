@@ -1,5 +1,6 @@
 """Streams where little is there yet, where runs of one query follow each other, and where state and changes must stay exact."""
 
+import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -221,6 +222,21 @@ def test_an_error_is_short_only_if_the_query_was_stopped() -> None:
             with_short_errors(fail(text))
     with pytest.raises(PySparkException, match="the value 'cancelled'"):
         with_short_errors(fail("the value 'cancelled' of type STRING cannot be cast"))
+
+
+def test_the_sentence_of_an_error_is_not_below_pages_of_a_trace() -> None:
+    def deep(levels: int) -> None:
+        if levels:
+            deep(levels - 1)
+        try:
+            raise KeyError("inner")
+        except KeyError:
+            raise InvalidInputError("the sentence") from None
+
+    with pytest.raises(InvalidInputError, match=r"^the sentence$") as raised:
+        with_short_errors(lambda: deep(30))
+    assert len(traceback.format_exception(raised.value)) <= 4
+    assert raised.value.__suppress_context__
 
 
 def test_batches_of_other_rows_have_other_names(ice: Session) -> None:

@@ -62,18 +62,32 @@ def read(ice: Session) -> None:
         assert "no JVM" in refusal(call)
 
 
+def stream(ice: Session, folder: str) -> None:
+    """Stream what was appended into files; what needs a JVM is refused with the way out."""
+    skipping = {f"streaming-skip-{kind}-snapshots": "true" for kind in ("delete", "overwrite")}
+    rows = ice.spark.readStream.format("icefloe").options(**skipping).load("db.t")
+    write = rows.writeStream.format("parquet").option("checkpointLocation", f"{folder}/checkpoint")
+    write.trigger(availableNow=True).start(f"{folder}/streamed").awaitTermination()
+    assert ids(ice.spark.read.parquet(f"{folder}/streamed")) == list(range(10))
+    for call in (partial(ice.read_stream, "db.t", changes=True), partial(ice.write_stream, rows)):
+        assert "spark.readStream.format('icefloe') for rows that are appended" in refusal(call)
+    changed = ice.changes("db.t").groupBy("_change_type").count().collect()
+    assert {row["_change_type"] for row in changed} == {"INSERT", "DELETE"}
+
+
 def ids(frame: DataFrame) -> list[int]:
     """The ids of a frame, in order."""
     return sorted(row["id"] for row in frame.select("id").collect())
 
 
 def main(folder: str, server: str) -> None:
-    """Write, then read; what the table holds then is for the caller to look at."""
+    """Write, read, then stream; what the table holds then is for the caller to look at."""
     spark = SparkSession.builder.remote(server).getOrCreate()
     catalog = load_catalog("lake", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"{folder}/warehouse")
     ice = icefloe.connect(catalog, spark=spark)
     write(ice)
     read(ice)
+    stream(ice, folder)
     spark.stop()
 
 

@@ -16,7 +16,7 @@ from icefloe.versions import ALL_VERSIONS, Feature, allows
 
 Row: TypeAlias = tuple[int, int]
 Rows: TypeAlias = "Counter[Row]"
-_GONE = (ChangeType.DELETE, ChangeType.UPDATE_BEFORE)
+GONE = (ChangeType.DELETE, ChangeType.UPDATE_BEFORE)
 
 keys = s.integers(0, 7)
 rows = s.lists(s.tuples(keys, s.integers(0, 2)), min_size=1, max_size=4)
@@ -72,11 +72,11 @@ def applied(before: Rows, scan: ChangesScan) -> Rows:
     """The rows after all changes, commit by commit; a row that is deleted must be there."""
     after = Counter(before)
     found = sorted(
-        scan.to_arrow().to_pylist(), key=lambda each: (each["_change_ordinal"], each["_change_type"] not in _GONE)
+        scan.to_arrow().to_pylist(), key=lambda each: (each["_change_ordinal"], each["_change_type"] not in GONE)
     )
     for each in found:
         row = (each["id"], each["part"])
-        if each["_change_type"] in _GONE:
+        if each["_change_type"] in GONE:
             assert after[row] > 0, f"{row} is deleted and was not there"
             after[row] -= 1
         else:

@@ -2,6 +2,7 @@
 
 import functools
 import operator
+import time
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from icefloe.streaming import (
     StreamBatch,
     StreamSteps,
     TableFiles,
+    epochs,
     newest_batch,
     stream_settings,
 )
@@ -214,6 +216,23 @@ def test_branches_have_batches_of_their_own(catalog: Catalog) -> None:
     assert newest_batch(table.metadata, "next", "q") == 0, "it is to begin as main"
     assert newest_batch(table.metadata, "next", "nobody") is None
     assert newest_batch(table.metadata, MAIN_BRANCH, "q") == 0
+
+
+def test_notes_of_the_queries_that_wrote_last_are_kept(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(epochs, "MOST_NOTES", 3)
+    table = create(catalog, 2)
+    with table.transaction() as tx:
+        # Without a time, as it was before there were times; and not a note at all.
+        tx.set_properties({f"{epochs.PROPERTY}old": "4:7", f"{epochs.PROPERTY}odd": "x"})
+    for number, query in enumerate(("a", "b", "c", "a", "d")):
+        commit(table, StreamBatch(query, number), number)
+        time.sleep(0.002)
+    notes = {key for key in table.properties if key.startswith(epochs.PROPERTY)}
+    assert notes == {f"{epochs.PROPERTY}{query}" for query in ("c", "a", "d")}
+    expired = [each.snapshot_id for each in table.snapshots()[:-1]]
+    table.maintenance.expire_snapshots().by_ids(expired).commit()
+    assert newest_batch(table.refresh().metadata, None, "a") == 3
+    assert newest_batch(table.metadata, None, "b") is None
 
 
 @pytest.mark.parametrize(("query", "number"), [("", 0), (None, 0), ("q", -1), ("q", "1"), ("q", True)])

@@ -134,30 +134,44 @@ class Options(OptionUtils):  # type: ignore[misc]  # mypy knows nothing of PySpa
         return self
 
 
-class DropInReader(Options, DataFrameReader):  # type: ignore[misc]  # mypy knows nothing of PySpark
-    """Spark's reader, which asks us first for tables, and for the format `iceberg`."""
+class Settings(Options):
+    """A reader or writer that keeps its format and options, as they may be for a table of ours."""
 
-    def __init__(self, spark: SparkSession, names: DropInNames) -> None:
-        super().__init__(spark)
-        self._names = names
-        self._options: dict[str, str] = {}
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*arguments)
         self._format: str | None = None
+        self._options: dict[str, object] = {}
 
     def format(self, source: str) -> Self:
-        """The format to load."""
+        """The format of what is read or written."""
         self._format = source.lower()
         super().format(source)
         return self
 
     def option(self, key: str, value: object) -> Self:
         """An option, by Iceberg's name for tables of ours."""
-        self._options[key] = str(value)
+        self._options[key] = value
         super().option(key, value)
         return self
 
+    @property
+    def _texts(self) -> dict[str, str]:
+        """The options as Spark takes them."""
+        return {
+            key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in self._options.items()
+        }
+
+
+class DropInReader(Settings, DataFrameReader):  # type: ignore[misc]  # mypy knows nothing of PySpark
+    """Spark's reader, which asks us first for tables, and for the format `iceberg`."""
+
+    def __init__(self, spark: SparkSession, names: DropInNames) -> None:
+        super().__init__(spark)
+        self._names = names
+
     def table(self, tableName: str) -> DataFrame:
         """A table, of ours or of Spark's."""
-        frame = self._names.frame(tableName, self._options)
+        frame = self._names.frame(tableName, self._texts)
         return super().table(tableName) if frame is None else frame
 
     def load(
@@ -171,7 +185,7 @@ class DropInReader(Options, DataFrameReader):  # type: ignore[misc]  # mypy know
         if (self._format if format is None else format.lower()) != ICEBERG:
             return super().load(path, format, schema, **options)
         self.options(**options)
-        frame = self._names.frame(table_name(path or self._options.get("path")), self._options, self._names.first)
+        frame = self._names.frame(table_name(path or self._options.get("path")), self._texts, self._names.first)
         assert frame is not None, "a name with a default catalog is ours"
         return frame
 

@@ -10,7 +10,7 @@ from pyspark.sql.streaming import DataStreamReader, DataStreamWriter, StreamingQ
 from pyspark.sql.types import StructType
 
 from icefloe.errors import InvalidInputError
-from icefloe.spark.drop_in.reader import ICEBERG, DropInNames, Options, table_name
+from icefloe.spark.drop_in.reader import ICEBERG, DropInNames, Settings, table_name
 from icefloe.spark.sql.names import ResolvedName
 from icefloe.spark.store_assignment import store_assigned
 from icefloe.spark.streaming.source import stream_of
@@ -37,26 +37,12 @@ _WITHOUT_MEANING = frozenset(
 """Options of the Java library that change how its streams are planned, and none of their rows."""
 
 
-class DropInStreamReader(Options, DataStreamReader):  # type: ignore[misc]  # mypy knows nothing of PySpark
+class DropInStreamReader(Settings, DataStreamReader):  # type: ignore[misc]  # mypy knows nothing of PySpark
     """Spark's stream reader, which asks us first for tables, and for the formats `iceberg` and `icefloe`."""
 
     def __init__(self, spark: SparkSession, names: DropInNames) -> None:
         super().__init__(spark)
         self._names = names
-        self._options: dict[str, str] = {}
-        self._format: str | None = None
-
-    def format(self, source: str) -> Self:
-        """The format to stream."""
-        self._format = source.lower()
-        super().format(source)
-        return self
-
-    def option(self, key: str, value: object) -> Self:
-        """An option, by Iceberg's name for tables of ours."""
-        self._options[key] = str(value).lower() if isinstance(value, bool) else str(value)
-        super().option(key, value)
-        return self
 
     def table(self, tableName: str) -> DataFrame:
         """A table as a stream, of ours or of Spark's."""
@@ -82,35 +68,21 @@ class DropInStreamReader(Options, DataStreamReader):  # type: ignore[misc]  # my
 
     def _stream(self, target: ResolvedName) -> DataFrame:
         target, branch = self._names.with_branch(target)
-        options = {key: value for key, value in self._options.items() if key != _PATH and key not in _WITHOUT_MEANING}
+        options = {key: value for key, value in self._texts.items() if key != _PATH and key not in _WITHOUT_MEANING}
         return stream_of(self._spark, target.load_table(), options if branch is None else {**options, BRANCH: branch})
 
 
-class DropInStreamWriter(Options, DataStreamWriter):  # type: ignore[misc]  # mypy knows nothing of PySpark
+class DropInStreamWriter(Settings, DataStreamWriter):  # type: ignore[misc]  # mypy knows nothing of PySpark
     """Spark's stream writer, which asks us first for tables, and for the formats `iceberg` and `icefloe`."""
 
     def __init__(self, frame: DataFrame, names: DropInNames) -> None:
         super().__init__(frame)
         self._frame = frame
         self._names = names
-        self._format: str | None = None
-        self._options: dict[str, object] = {}
         self._mode = "append"
         self._name: str | None = None
         self._when: Mapping[str, object] = {}
         self._by: tuple[str, ...] = ()
-
-    def format(self, source: str) -> Self:
-        """The format of what is written."""
-        self._format = source.lower()
-        super().format(source)
-        return self
-
-    def option(self, key: str, value: object) -> Self:
-        """An option, by Iceberg's name for tables of ours."""
-        self._options[key] = value
-        super().option(key, value)
-        return self
 
     def outputMode(self, outputMode: str) -> Self:
         """`append`, `complete` or `update`."""

@@ -12,7 +12,7 @@ from pyspark.sql.readwriter import DataFrameWriter, DataFrameWriterV2
 
 from icefloe.catalog import show
 from icefloe.errors import InvalidInputError, TableAlreadyExistsError
-from icefloe.spark.drop_in.reader import ICEBERG, DropInNames, Options, table_name
+from icefloe.spark.drop_in.reader import ICEBERG, DropInNames, Options, Settings, table_name
 from icefloe.spark.merging import MergeBuilder, Values
 from icefloe.spark.sql.conditions import predicate_of
 from icefloe.spark.sql.context import plan_of
@@ -93,15 +93,13 @@ class DropInWriterV2(Options, DataFrameWriterV2):  # type: ignore[misc]  # mypy 
         self._write.overwrite_partitions()
 
 
-class DropInWriter(Options, DataFrameWriter):  # type: ignore[misc]  # mypy knows nothing of PySpark
+class DropInWriter(Settings, DataFrameWriter):  # type: ignore[misc]  # mypy knows nothing of PySpark
     """Spark's `write`, which asks us first for tables, and for the format `iceberg`."""
 
     def __init__(self, frame: DataFrame, names: DropInNames) -> None:
         super().__init__(frame)
         self._names = names
-        self._format: str | None = None
         self._mode = "error"
-        self._options: dict[str, object] = {}
         self._by: tuple[str, ...] = ()
 
     def mode(self, saveMode: str | None) -> Self:
@@ -109,18 +107,6 @@ class DropInWriter(Options, DataFrameWriter):  # type: ignore[misc]  # mypy know
         if saveMode:
             self._mode = saveMode.lower()
         super().mode(saveMode)
-        return self
-
-    def format(self, source: str) -> Self:
-        """The format of what is written."""
-        self._format = source.lower()
-        super().format(source)
-        return self
-
-    def option(self, key: str, value: object) -> Self:
-        """An option, by Iceberg's name for tables of ours."""
-        self._options[key] = value
-        super().option(key, value)
         return self
 
     def partitionBy(self, *cols: str | Sequence[str]) -> Self:

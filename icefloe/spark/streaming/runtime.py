@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from icefloe.errors import IcefloeError
 from icefloe.spark.gateway import Gateway
 
 T = TypeVar("T")
@@ -80,7 +81,7 @@ class StreamRuntime:
             none,
         ]
         manager = gateway.spark._jsparkSession.sessionState().streamingQueryManager()
-        if _parameters(manager, "startQuery") > len(arguments):
+        if _parameters(gateway, manager, "startQuery") > len(arguments):
             # From 4.2 on the sink may have a name, too.
             arguments.insert(1, none)
         return manager.startQuery(*arguments)
@@ -89,7 +90,7 @@ class StreamRuntime:
         gateway = self.gateway
         nodes = _module(gateway, "org.apache.spark.sql.execution.LogicalRDD$")
         # From 4.1 on there is one more argument.
-        more = [False] * (_parameters(nodes, "fromDataset") - 3)
+        more = [False] * (_parameters(gateway, nodes, "fromDataset") - 3)
         node = nodes.fromDataset(dataset.queryExecution().toRdd(), dataset, is_streaming, *more)
         return gateway.jvm.org.apache.spark.sql.classic.Dataset.ofRows(dataset.sparkSession(), node)
 
@@ -113,10 +114,13 @@ class StreamRuntime:
 def with_short_errors(work: Callable[[], T]) -> T:
     """Do what a query asks for. When it is stopped meanwhile, end in few words.
 
-    Spark looks for an interruption in the text of an error, by a pattern that overflows its stack on pages of a trace.
+    Spark looks for an interruption in the text of an error, by a pattern that overflows its stack on pages of a trace. And it
+    shows users the whole trace, in which a sentence of ours should not have to be searched for.
     """
     try:
         return work()
+    except IcefloeError as error:
+        raise error.with_traceback(None) from None
     except (Py4JError, PySparkException) as error:
         if _INTERRUPTED.search(str(error)) is not None:
             raise RuntimeError(
@@ -127,10 +131,14 @@ def with_short_errors(work: Callable[[], T]) -> T:
 
 def _module(gateway: Gateway, name: str) -> JavaObject:
     """Scala's object of a name."""
-    return gateway.load_class(name).getField("MODULE$").get(None)
+    return gateway.cached(("module", name), lambda: gateway.load_class(name).getField("MODULE$").get(None))
 
 
-def _parameters(owner: JavaObject, method: str) -> int:
-    """How many parameters the method has, or the longest of that name."""
-    methods = owner.getClass().getMethods()
-    return max(int(each.getParameterCount()) for each in methods if each.getName() == method)
+def _parameters(gateway: Gateway, owner: JavaObject, method: str) -> int:
+    """How many parameters the method has, or the longest of that name; a class is asked once, as that takes hundreds of calls."""
+
+    def count() -> int:
+        methods = owner.getClass().getMethods()
+        return max(int(each.getParameterCount()) for each in methods if each.getName() == method)
+
+    return gateway.cached(("parameters of", method), count)

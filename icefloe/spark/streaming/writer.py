@@ -9,10 +9,12 @@ from pyspark.sql.streaming import StreamingQuery
 
 from icefloe.catalog import Catalog
 from icefloe.errors import InvalidInputError
+from icefloe.metadata import TableMetadata
+from icefloe.spark.distribution import FANOUT
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.streaming.runtime import StreamRuntime
 from icefloe.spark.streaming.sink import APPEND, COMPLETE, UPDATE, ChangesToApply, StreamTarget, TableSink
-from icefloe.spark.writing import MERGE_APPEND, TableWrite
+from icefloe.spark.writing import FANOUT_ENABLED, MERGE_APPEND, TableWrite
 
 CHECKPOINT = "checkpointLocation"
 _CHECKPOINT_SETTING = "spark.sql.streaming.checkpointLocation"
@@ -99,9 +101,9 @@ class StreamWrite:
             raise InvalidInputError("the frame is not a stream; ice.write writes it")
         location = checkpoint or self.checkpoint or self._default_checkpoint()
         gateway = Gateway(frame.sparkSession)
-        write = self.write if MERGE_APPEND in self.write.settings else self.write.option(MERGE_APPEND, False)
-        write._check()
-        target = StreamTarget(gateway, write, self.mode, self.changes)
+        self.write._check()
+        target = StreamTarget(gateway, self.write, self.mode, self.changes)
+        target = replace(target, write=_with_defaults(self.write, target.table().metadata))
         # An error of the table or of the keys is told here, not by a query that ends.
         target.check()
         query = StreamRuntime(gateway).start(
@@ -122,6 +124,15 @@ class StreamWrite:
                 f" or the setting {_CHECKPOINT_SETTING} and a name of the query"
             )
         return f"{folder.rstrip('/')}/{self.query_name}"
+
+
+def _with_defaults(write: TableWrite, metadata: TableMetadata) -> TableWrite:
+    """The write of a micro-batch: its commit merges no manifests, and its rows are not sorted to save open files, if nobody says so."""
+    if MERGE_APPEND not in write.settings:
+        write = write.option(MERGE_APPEND, False)
+    is_decided = FANOUT_ENABLED in write.settings or FANOUT in metadata.properties
+    needs_none = metadata.spec().is_unpartitioned or metadata.sort_order().fields
+    return write if is_decided or needs_none else write.option(FANOUT_ENABLED, True)
 
 
 def _names(keys: Sequence[str] | None) -> tuple[str, ...]:
