@@ -10,7 +10,7 @@ import icefloe
 from icefloe import manifests as mf
 from icefloe.catalog import Catalog
 from icefloe.data import NewFile, data_file_of
-from icefloe.errors import EncryptionError, IncompatibleChangeError, InvalidPropertyError
+from icefloe.errors import CorruptFileError, EncryptionError, IncompatibleChangeError, InvalidPropertyError
 from icefloe.formats.equality_deletes import equality_delete_writer
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
@@ -162,3 +162,33 @@ def test_equality_deletes(lake: Catalog, version: int, form: str) -> None:
     table.maintenance.convert_equality_deletes()
     assert found(lake.load_table("n.t")) == [0, 1, 4, 5]
     check_sealed(table)
+
+
+def test_parquet_manifests(lake: Catalog) -> None:
+    table = lake.create_table(
+        "n.t",
+        DDL,
+        properties={
+            "format-version": "4",
+            "encryption.key-id": "k1",
+            "encryption.data-key-length": "32",
+            "icefloe.v4.compat": "java-1.12",
+            "icefloe.v4.manifest-format": "parquet",
+            "write.delete.mode": "merge-on-read",
+        },
+    )
+    table.append(rows(*range(6)))
+    table.delete("id = 2")
+    again = lake.load_table("n.t")
+    assert found(again) == [0, 1, 3, 4, 5]
+    check_sealed(again)
+    manifests = [Path(path.removeprefix("file://")) for path in again.inspect.manifests()["path"].to_pylist()]
+    for path in manifests:
+        data = path.read_bytes()
+        assert data[:4] == b"PARE"
+        for changed in (data[:-1], data + b"\x00", data[:100] + bytes([data[100] ^ 1]) + data[101:]):
+            path.write_bytes(changed)
+            with pytest.raises(CorruptFileError, match=path.name):
+                lake.load_table("n.t").scan().to_arrow()
+        path.write_bytes(data)
+    assert again.verify(level="data").ok

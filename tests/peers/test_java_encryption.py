@@ -181,3 +181,26 @@ def test_v4_tables_of_java(java: JavaPeer, ours: Catalog, form: str, length: int
     table.append(some(50))
     table.delete("id = 50")
     assert our_rows(table) == expected
+
+
+@pytest.mark.parametrize("manifests", ["avro", "parquet"])
+def test_java_reads_v4_tables_in_the_form_that_it_knows(java: JavaPeer, ours: Catalog, manifests: str) -> None:
+    name = f"compat_{manifests}"
+    table = ours.create_table(
+        f"db.{name}",
+        "id bigint, name string",
+        properties={
+            "format-version": "4",
+            "encryption.key-id": "k2",
+            "icefloe.v4.compat": "java-1.12",
+            "icefloe.v4.manifest-format": manifests,
+            "write.delete.mode": "merge-on-read",
+        },
+    )
+    table.append(some(*range(6)))
+    table.delete("id = 2")
+    java.sql(f"CALL sealed.system.register_table('db.{name}', '{table.metadata_location}')")
+    assert theirs(java, name) == our_rows(table) == [(i, f"n{i}") for i in (0, 1, 3, 4, 5)]
+    java.sql(f"INSERT INTO sealed.db.{name} VALUES (30, 'n30')")
+    after = ours.register_table(f"db.{name}_after", metadata_of(java, name))
+    assert our_rows(after) == theirs(java, name)
