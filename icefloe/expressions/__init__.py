@@ -11,8 +11,10 @@ from icefloe.expressions.parser import Truth, all_of, any_of, as_expression, cer
 from icefloe.expressions.projection import Residuals, inclusive_projection, residual, strict_projection
 from icefloe.expressions.statistics import FileAnswers, might_match, must_match, partitions_might_match
 from icefloe.expressions.terms import (
+    BoundExtract,
     BoundReference,
     BoundTransform,
+    Extract,
     IdReference,
     Literal,
     Reference,

@@ -14,16 +14,18 @@ import pyarrow.compute as pc
 from icefloe.errors import InvalidExpressionError
 from icefloe.expressions import values as ex
 from icefloe.expressions.binding import bound_term, geo_type
-from icefloe.expressions.terms import BoundReference, BoundTerm, Literal
+from icefloe.expressions.terms import BoundExtract, BoundReference, BoundTerm, Literal
 from icefloe.expressions.walks import fold
 from icefloe.partitioning import transform_array
-from icefloe.schema import Value, intersects, type_to_arrow, types
+from icefloe.schema import VARIANT_STORAGE, Value, intersects, type_to_arrow, types
+from icefloe.variant import values_at
 
 Rows: TypeAlias = pa.Table | pa.RecordBatch
 Column: TypeAlias = pa.Array | pa.ChunkedArray
 Operand: TypeAlias = pa.Array | pa.ChunkedArray | pc.Expression
 
 _UUID_STORAGE = pa.binary(16)
+_NO_VARIANTS = pa.array([], VARIANT_STORAGE)
 _COMPARISONS: dict[type[ex.LiteralPredicate], Callable[[Operand, pa.Scalar], Operand]] = {
     ex.EqualTo: pc.equal,
     ex.NotEqualTo: pc.not_equal,
@@ -133,9 +135,22 @@ def _column(term: BoundTerm, rows: Rows) -> Column:
             column = pc.struct_field(column, list(reference.names[1:]))
         except (pa.ArrowInvalid, KeyError):
             raise InvalidExpressionError(f"the rows have no column {reference.name!r}") from None
+    if isinstance(term, BoundExtract):
+        return _extracted(term, column)
     if not isinstance(term, BoundReference):
         return transform_array(term.transform, column, reference.field_type)
     if isinstance(term.field_type, types.NestedType | types.VariantType):
         return column
     target = storage_type(term.field_type)
     return column if column.type == target else pc.cast(column, target)
+
+
+def _extracted(term: BoundExtract, column: Column) -> Column:
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    found = [values_at(_plain_variants(chunk), term.path, term.field_type) for chunk in chunks or [_NO_VARIANTS]]
+    return pa.chunked_array(found) if isinstance(column, pa.ChunkedArray) else found[0]
+
+
+def _plain_variants(array: pa.Array) -> pa.StructArray:
+    array = array.storage if isinstance(array, pa.ExtensionArray) else array
+    return array if array.type.equals(VARIANT_STORAGE) else array.cast(VARIANT_STORAGE)

@@ -8,9 +8,10 @@ into a range of the column. What cannot be compared is refused, as the expressio
 from icefloe.errors import InvalidExpressionError, InvalidValueError
 from icefloe.expressions import terms as te, values as ex
 from icefloe.expressions.conversion import Exact, Position, compare, locate, not_null
+from icefloe.expressions.extracts import typed_extract
 from icefloe.expressions.normal import rewrite_not, simplify
 from icefloe.expressions.preimage import unit_count, without_transform
-from icefloe.expressions.terms import BoundReference, BoundTerm, BoundTransform, Literal
+from icefloe.expressions.terms import BoundExtract, BoundReference, BoundTerm, BoundTransform, Literal
 from icefloe.expressions.walks import predicates, rewrite
 from icefloe.partitioning import transforms as tr
 from icefloe.schema import Schema, types
@@ -31,7 +32,7 @@ def bound_references(expression: ex.Expression) -> frozenset[BoundReference]:
 
 def bound_term(predicate: ex.Predicate) -> BoundTerm:
     """The term of a bound predicate; an error if it is not bound."""
-    if isinstance(predicate.term, BoundReference | BoundTransform):
+    if isinstance(predicate.term, BoundTerm):
         return predicate.term
     raise InvalidExpressionError(f"the predicate {predicate} is not bound to a schema; bind it first")
 
@@ -64,6 +65,7 @@ def bind_reference(name_or_id: str | int, schema: Schema, case_sensitive: bool =
 
 
 def _bind(predicate: ex.Predicate, schema: Schema, case_sensitive: bool) -> ex.Expression:
+    predicate = typed_extract(predicate)
     term = _bind_term(predicate.term, schema, case_sensitive)
     match predicate:
         case ex.IsNull():
@@ -97,6 +99,13 @@ def _bind_term(term: te.Term, schema: Schema, case_sensitive: bool) -> BoundTerm
         case te.Transformed() | BoundTransform():
             column = _bind_term(term.reference, schema, case_sensitive).reference
             return _bind_transform(term.transform, column)
+        case te.Extract() | BoundExtract():
+            column = _bind_term(term.reference, schema, case_sensitive).reference
+            if not isinstance(column.field_type, types.VariantType):
+                raise InvalidExpressionError(
+                    f"{term}: {column} is of type {column.field_type}; only a variant has paths"
+                )
+            return BoundExtract(column, term.path, term.field_type or types.VariantType())
         case _:
             raise InvalidExpressionError(f"{term!r} is not a column or a transform of one")
 
@@ -111,7 +120,7 @@ def _bind_transform(transform: tr.Transform, column: BoundReference) -> BoundTer
 
 def _not_null(term: BoundTerm) -> ex.Expression:
     # Every transform gives null for null and for nothing else.
-    return ex.AlwaysFalse() if isinstance(term.reference.field_type, types.UnknownType) else not_null(term.reference)
+    return ex.AlwaysFalse() if isinstance(term.reference.field_type, types.UnknownType) else not_null(term.null_term)
 
 
 def _check_comparable(predicate: ex.Predicate, term: BoundTerm) -> None:

@@ -4,9 +4,10 @@ from collections.abc import Iterable
 
 from icefloe.errors import InvalidExpressionError
 from icefloe.expressions import values as ex
-from icefloe.expressions.terms import IdReference, Reference, Term, Transformed, as_term
+from icefloe.expressions.terms import Extract, IdReference, Reference, Term, Transformed, as_term
 from icefloe.partitioning import transforms as tr
-from icefloe.schema import GeoBox
+from icefloe.schema import GeoBox, types
+from icefloe.variant import parse_path
 
 
 class Column:
@@ -39,6 +40,20 @@ class Column:
 
     def __repr__(self) -> str:
         return f"col({str(self.term)!r})"
+
+    def extract(self, path: str, field_type: str | types.IcebergType | None = None) -> "Column":
+        """What is at a path of a variant column, as values of a type: `col("doc").extract("$.a.b", "int") > 5`.
+
+        Args:
+            path: fields by name, `$.a.b` or `$['a b']`.
+            field_type: a type or its name; without one, that of the constants counts, and double for numbers.
+
+        It is null where the path leads nowhere, to null, or to a value of another class.
+        """
+        if not isinstance(self.term, Reference | IdReference):
+            raise InvalidExpressionError(f"{self.term} has no paths; give a column")
+        kind = types.parse_type(field_type) if isinstance(field_type, str) else field_type
+        return Column(Extract(self.term, parse_path(path), kind))
 
     def is_in(self, values: Iterable[object]) -> ex.Expression:
         """The value is one of these."""

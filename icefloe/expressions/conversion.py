@@ -86,7 +86,7 @@ def compare(comparison: type[ex.LiteralPredicate], term: BoundTerm, position: Po
 
 def not_null(term: BoundTerm) -> ex.Expression:
     """The test that the term, and so its column, is not null; always true if it cannot be null."""
-    return ex.NotNull(term.reference) if term.is_nullable else ex.AlwaysTrue()
+    return ex.NotNull(term.null_term) if term.is_nullable else ex.AlwaysTrue()
 
 
 def limits(field_type: types.IcebergType) -> tuple[int, int] | None:

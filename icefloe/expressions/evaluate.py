@@ -12,8 +12,9 @@ import pyarrow as pa
 from icefloe.errors import InvalidExpressionError
 from icefloe.expressions import values as ex
 from icefloe.expressions.binding import bound_term, geo_type
-from icefloe.expressions.terms import BoundReference, BoundTerm
+from icefloe.expressions.terms import BoundExtract, BoundReference, BoundTerm
 from icefloe.schema import Value, intersects
+from icefloe.variant import value_at
 
 Row = Mapping[int, Value] | Sequence[Value]
 
@@ -39,6 +40,9 @@ def evaluate(expression: ex.Expression, row: Row) -> bool:
 
 def value_of(term: BoundTerm, row: Row) -> Value:
     """The value of a bound term in a row."""
+    if isinstance(term, BoundExtract):
+        variant = value_of(term.reference, row)
+        return None if variant is None else value_at(variant, term.path, term.field_type)
     if not isinstance(term, BoundReference):
         return term.transform.apply(value_of(term.reference, row), term.reference.field_type)
     if isinstance(row, Mapping):

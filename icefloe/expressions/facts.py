@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe.expressions.arrow import Column, storage_type
-from icefloe.expressions.terms import BoundReference
-from icefloe.schema import IcebergType, types
+from icefloe.expressions.terms import BoundExtract, BoundReference
+from icefloe.schema import IcebergType, Value, types
+from icefloe.variant import bound_at, normalized, same_class, variant_bound
 
 Mask = npt.NDArray[np.bool_]
 
@@ -157,6 +158,37 @@ def facts_of_manifests(column: BoundReference, summaries: PartitionSummaries) ->
     )
 
 
+def facts_of_extract(term: BoundExtract, column: Facts, *, has_bounds: bool) -> Facts:
+    """The facts about what is at a path of a variant column, of which little but bounds is known: any row may lack it."""
+    size, nulls = column.size, column.is_all_null
+    is_float = isinstance(term.field_type, types.DoubleType)
+    bounds = cache(lambda: _extracted_bounds(term, column.bounds()) if has_bounds else Bounds(size))
+    return Facts(size, ~_none(size), np.full(size, is_float), nulls, _none(size), nulls, bounds)
+
+
+def _extracted_bounds(term: BoundExtract, bounds: Bounds) -> Bounds:
+    """The bounds of a path, where both are of one class, and say something of the type."""
+    if not isinstance(term.field_type, types.PrimitiveType) or (bounds.lower is None and bounds.upper is None):
+        return Bounds(bounds.size)
+    path = normalized(term.path)
+    nothing = [None] * bounds.size
+    sides = [nothing if side is None else side.to_pylist() for side in (bounds.lower, bounds.upper)]
+    low_values, high_values = [], []
+    for low_bytes, high_bytes in zip(*sides, strict=True):
+        low = None if low_bytes is None else variant_bound(low_bytes, path)
+        high = None if high_bytes is None else variant_bound(high_bytes, path)
+        if low is not None and high is not None and not same_class(low, high):
+            low = high = None
+        low_values.append(None if low is None else bound_at(low, term.field_type, is_upper=False))
+        high_values.append(None if high is None else bound_at(high, term.field_type, is_upper=True))
+    lower, upper = (_bound_array(values, term.field_type) for values in (low_values, high_values))
+    return _bounds(bounds.size, lower, upper, term.field_type)
+
+
+def _bound_array(values: list[Value], field_type: IcebergType) -> pa.Array:
+    return pa.array([getattr(value, "bytes", value) for value in values], storage_type(field_type))
+
+
 def without_bounds(facts: Facts) -> Facts:
     """The facts about a transform of the column that preserves nulls but not order."""
     none = _none(facts.size)
@@ -212,6 +244,8 @@ def _comparable(bounds: Column | None, field_type: IcebergType) -> pa.Array | No
         array = array.storage
     if pa.types.is_struct(array.type):
         return array  # The corners of boxes.
+    if isinstance(field_type, types.VariantType):
+        return array  # Bytes with the bounds of all paths.
     target = storage_type(field_type)
     return array if array.type == target else array.cast(target)
 

@@ -7,7 +7,7 @@ a is nan`. That needs the type, so in an unbound predicate, `not (a < 5)` stays.
 from collections.abc import Iterable
 
 from icefloe.expressions import values as ex
-from icefloe.expressions.terms import BoundReference, BoundTransform, Term
+from icefloe.expressions.terms import BoundTerm, BoundTransform, Term
 from icefloe.schema import types
 
 _REVERSED: dict[type[ex.LiteralPredicate], type[ex.LiteralPredicate]] = {
@@ -67,11 +67,11 @@ def _opposite(expression: ex.Expression) -> ex.Expression:
             return rewrite_not(expression.child)
         case ex.LiteralPredicate() if reversed_test := _REVERSED.get(type(expression)):
             term = expression.term
-            if not isinstance(term, BoundReference | BoundTransform):
+            if not isinstance(term, BoundTerm):
                 return ex.negation(expression)
             others: list[ex.Expression] = [reversed_test(term, expression.literal)]
             if term.is_nullable:
-                others.append(ex.IsNull(term.reference))
+                others.append(ex.IsNull(term.null_term))
             if isinstance(term.field_type, types.FloatType | types.DoubleType):
                 others.append(ex.IsNaN(term))
             return ex.disjunction(*others)

@@ -6,10 +6,20 @@ from decimal import Decimal, DecimalException
 from typing import TypeVar
 
 from icefloe.errors import InvalidExpressionError, InvalidInputError
-from icefloe.expressions.terms import RESERVED_WORDS, IdReference, Literal, Reference, Term, Transformed, literal
+from icefloe.expressions.terms import (
+    RESERVED_WORDS,
+    Extract,
+    IdReference,
+    Literal,
+    Reference,
+    Term,
+    Transformed,
+    literal,
+)
 from icefloe.expressions.tokens import Cursor, Token, TokenKind
 from icefloe.partitioning import transforms as tr
 from icefloe.schema import coerce, parse_text, temporal, types
+from icefloe.variant import EXTRACTED, parse_path
 
 _TRANSFORMS: dict[str, tr.Transform] = {
     "years": tr.YearTransform(),
@@ -37,6 +47,16 @@ _TYPES: dict[str, types.IcebergType] = {
         types.DoubleType(),
     )
 }
+_EXTRACTS = ("variant_get", "try_variant_get")
+_TYPE_NAMES = {
+    "bigint": "long",
+    "integer": "int",
+    "smallint": "int",
+    "tinyint": "int",
+    "bool": "boolean",
+    "text": "string",
+}
+"""Names of types in SQL that the format has other names for."""
 _MOST_DIGITS = 100
 _NANOS_PER_MICRO = 1000
 _SQL_FUNCTIONS = ("year", "month", "day", "hour")
@@ -87,7 +107,7 @@ class OperandReader(Cursor):
             case TokenKind.WORD if following.is_symbol("("):
                 return self.call()
             case TokenKind.NAME | TokenKind.WORD if not token.is_word(*RESERVED_WORDS):
-                return self.column()
+                return self.extracted(self.column())
             case _:
                 raise self.expected("a column or a constant")
 
@@ -124,6 +144,8 @@ class OperandReader(Cursor):
             number = self.advance()
             self.expect_symbol(")")
             return self.guarded(number, _id_reference, number)
+        if word in _EXTRACTS:
+            return self.variant_get()
         if word in _WITH_NUMBER:
             return self.call_with_number(name, _WITH_NUMBER[word])
         if word not in _TRANSFORMS:
@@ -144,6 +166,55 @@ class OperandReader(Cursor):
         if number.kind is not TokenKind.INTEGER:
             raise self.error(f"{name.source} takes a whole number and a column, not {number.source}", number)
         return Transformed(self.guarded(name, make, self.guarded(number, _whole_number, number.content)), reference)
+
+    def extracted(self, column: Reference) -> Term:
+        """The column itself, or what is at a path of it: `doc:a.b`, `doc:a['b c']::int`."""
+        if not self.accept_symbol(":"):
+            return column
+        names: list[str] = []
+        while not names or self.token.is_symbol(".", "["):
+            if self.accept_symbol("["):
+                quoted = self.advance()
+                if quoted.kind is not TokenKind.TEXT:
+                    raise self.expected("the name of a field in quotes; elements of arrays cannot be named", quoted)
+                names.append(quoted.content)
+                self.expect_symbol("]")
+                continue
+            if names:
+                self.expect_symbol(".")
+            part = self.advance()
+            if part.kind not in (TokenKind.WORD, TokenKind.NAME):
+                raise self.expected("the name of a field", part)
+            names.append(part.content)
+        return Extract(column, tuple(names), self.cast_type() if self.accept_symbol("::") else None)
+
+    def cast_type(self) -> types.IcebergType:
+        """The type behind `::`."""
+        start = self.advance()
+        text = start.source
+        if self.accept_symbol("("):
+            text += "("
+            while not self.token.is_symbol(")") and self.token.kind is not TokenKind.END:
+                text += self.advance().source
+            self.expect_symbol(")")
+            text += ")"
+        return self.guarded(start, _extracted_type, text)
+
+    def variant_get(self) -> Term:
+        """`variant_get(doc, '$.a', 'int')`, behind the parenthesis."""
+        column = self.argument()
+        self.expect_symbol(",")
+        path = self.advance()
+        if path.kind is not TokenKind.TEXT:
+            raise self.expected("a path such as '$.a.b'", path)
+        field_type = None
+        if self.accept_symbol(","):
+            name = self.advance()
+            if name.kind is not TokenKind.TEXT:
+                raise self.expected("the name of a type, such as 'int'", name)
+            field_type = self.guarded(name, _extracted_type, name.content)
+        self.expect_symbol(")")
+        return self.guarded(path, Extract, column, self.guarded(path, parse_path, path.content), field_type)
 
     def argument(self) -> Reference | IdReference:
         start = self.token
@@ -168,13 +239,20 @@ def _id_reference(number: Token) -> IdReference:
     return IdReference(_whole_number(number.content))
 
 
+def _extracted_type(name: str) -> types.IcebergType:
+    field_type = types.parse_type(_TYPE_NAMES.get(name.strip().lower(), name.strip().lower()))
+    if not isinstance(field_type, (types.FloatType, *EXTRACTED)):
+        raise InvalidExpressionError(f"a variant has no values of type {field_type}")
+    return field_type
+
+
 def _unknown_function(name: str) -> str:
     if name.lower() in _SQL_FUNCTIONS:
         return (
             f"{name}(...) is SQL's part of a date, which predicates do not have; write a range, or {name.lower()}s(...) "
             f"for the count of {name.lower()}s since 1970 that partitions have"
         )
-    return f"the function {name} is not known; known are {', '.join((*_TRANSFORMS, *_WITH_NUMBER))} and starts_with"
+    return f"the function {name} is not known; known are {', '.join((*_TRANSFORMS, *_WITH_NUMBER, *_EXTRACTS))} and starts_with"
 
 
 def _integer_literal(digits: str) -> Literal:

@@ -6,7 +6,7 @@
     test       = ( = == != <> < <= > >= <=> ) operand | [not] in ( literal, ... ) | [not] between literal and literal
                | [not] like text | is [not] null | is [not] nan | is [not] distinct from literal
                -- and starts_with(column, text), st_intersects(column, xmin, ymin, xmax, ymax [, crs])
-    operand    = column | transform(column) | literal ;  one side is a literal, a bare column means `column = true`
+    operand    = column | transform(column) | column:path[::type] | variant_get(column, 'path' [, 'type']) | literal ;  one side is a literal, a bare column means `column = true`
     literal    = text | [-] number | true | false | X'00ff' | DATE 'text', TIMESTAMP 'text' and so on
 
 It follows SQL, with unknown for null: `a != 5` and `not a = 5` leave out rows where `a` is null. Write
@@ -22,8 +22,9 @@ from dataclasses import dataclass
 
 from icefloe.errors import InvalidExpressionError
 from icefloe.expressions import values as ex
+from icefloe.expressions.extracts import typed_extract
 from icefloe.expressions.operands import OperandReader
-from icefloe.expressions.terms import Literal, Term, Transformed, literal
+from icefloe.expressions.terms import Extract, Literal, Term, Transformed, literal
 from icefloe.expressions.tokens import Token, TokenKind
 from icefloe.schema import GeoBox, types
 
@@ -70,7 +71,8 @@ def truth(predicate: ex.Expression) -> Truth:
         case ex.AlwaysTrue() | ex.AlwaysFalse() | ex.IsNull() | ex.NotNull() | ex.IsNaN() | ex.NotNaN():
             return certain(predicate)
         case ex.Predicate():
-            return Truth(_for_known(predicate, predicate), _for_known(ex.negation(predicate), predicate))
+            test = typed_extract(predicate)
+            return Truth(_for_known(test, test), _for_known(ex.negation(test), test))
         case _:
             raise AssertionError(f"{predicate} is not a single test; combine the truths of its parts")
 
@@ -197,7 +199,7 @@ class _Parser(OperandReader):
             condition = self.between(term)
         elif negated:
             raise self.expected("IN, LIKE or BETWEEN after NOT")
-        elif isinstance(term, Transformed):
+        elif isinstance(term, Transformed | Extract):
             raise self.expected(f"a comparison of {term}")
         else:
             return truth(ex.EqualTo(term, literal(True)))

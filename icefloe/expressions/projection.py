@@ -17,7 +17,7 @@ from icefloe.expressions.binding import bind, bound_term
 from icefloe.expressions.conversion import from_steps, limits, steps
 from icefloe.expressions.evaluate import evaluate
 from icefloe.expressions.normal import simplify
-from icefloe.expressions.terms import BoundReference, BoundTransform, Literal
+from icefloe.expressions.terms import BoundExtract, BoundReference, BoundTransform, Literal
 from icefloe.expressions.walks import predicates, rewrite
 from icefloe.partitioning import PartitionSpec, transforms as tr
 from icefloe.schema import IcebergType, NestedField, Schema, Value, types
@@ -133,6 +133,8 @@ class _Part:
 
 
 def _parts(predicate: ex.Predicate, spec: PartitionSpec) -> Iterator[_Part]:
+    if isinstance(predicate.term, BoundExtract):
+        return  # No transform takes variants.
     column = bound_term(predicate).reference
     for position, field in enumerate(spec.fields):
         transform = field.transform

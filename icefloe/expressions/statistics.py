@@ -14,7 +14,7 @@ from icefloe.expressions import facts, kernels, values as ex
 from icefloe.expressions.binding import bound_term
 from icefloe.expressions.facts import Facts, Mask, PartitionSummaries, Statistics
 from icefloe.expressions.normal import rewrite_not
-from icefloe.expressions.terms import BoundReference
+from icefloe.expressions.terms import BoundExtract, BoundReference
 from icefloe.expressions.walks import fold
 
 Test = Callable[[ex.Predicate, Facts], Mask]
@@ -60,6 +60,9 @@ def _answer(expression: ex.Expression, size: int, find: Callable[[BoundReference
     def ask(predicate: ex.Predicate) -> Mask:
         term = bound_term(predicate)
         column = find(term.reference)
+        if isinstance(term, BoundExtract):
+            # Bounds of a path only rule files out: of what is not there, or null, they say nothing.
+            return test(predicate, facts.facts_of_extract(term, column, has_bounds=test is kernels.might_match))
         return test(predicate, column if isinstance(term, BoundReference) else facts.without_bounds(column))
 
     return fold(rewrite_not(expression), constant, ask, np.logical_and, np.logical_or, np.logical_not)

@@ -15,6 +15,7 @@ import numpy as np
 from icefloe.errors import InvalidExpressionError, InvalidInputError
 from icefloe.partitioning import transforms as tr
 from icefloe.schema import GeoBox, Value, coerce, to_text, types
+from icefloe.variant import EXTRACTED, Path, normalized
 
 RESERVED_WORDS = frozenset(("and", "or", "not", "in", "is", "null", "nan", "like", "between", "true", "false"))
 """Words that are no column names unless they are quoted."""
@@ -124,6 +125,11 @@ class BoundReference(Term):
         """The column itself, as for a bound transform."""
         return self
 
+    @property
+    def null_term(self) -> "BoundReference":
+        """The column itself, as for a bound transform."""
+        return self
+
     def __str__(self) -> str:
         return quote_name(self.name)
 
@@ -156,11 +162,59 @@ class BoundTransform(Term):
         """Whether the column, and so the result, may be null."""
         return self.reference.is_nullable
 
+    @property
+    def null_term(self) -> BoundReference:
+        """The column, which is null where the result is, and nowhere else."""
+        return self.reference
+
     def __str__(self) -> str:
         return _call_text(self.transform, self.reference)
 
 
-BoundTerm = BoundReference | BoundTransform
+@dataclass(frozen=True, slots=True)
+class Extract(Term):
+    """What is at a path of a variant column, `doc:a.b` or `variant_get(doc, '$.a.b', 'int')`; null where nothing is, or another type.
+
+    Without a type, that of the constants that it is compared with counts, and double for numbers.
+    """
+
+    reference: Reference | IdReference
+    path: Path
+    field_type: types.IcebergType | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.field_type, types.FloatType):
+            object.__setattr__(self, "field_type", types.DoubleType())
+        if self.field_type is not None and not isinstance(self.field_type, EXTRACTED):
+            raise InvalidExpressionError(f"a variant has no values of type {self.field_type}")
+
+    def __str__(self) -> str:
+        return _extract_text(self.reference, self.path, self.field_type)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundExtract(Term):
+    """What is at a path of a variant column of a schema, as values of a type; `variant`, if it is only tested for null."""
+
+    reference: BoundReference
+    path: Path
+    field_type: types.IcebergType
+
+    @property
+    def is_nullable(self) -> bool:
+        """Whether it may be null: any variant may lack the path."""
+        return True
+
+    @property
+    def null_term(self) -> "BoundExtract":
+        """The term that is null where this one is."""
+        return self
+
+    def __str__(self) -> str:
+        return _extract_text(self.reference, self.path, self.field_type)
+
+
+BoundTerm = BoundReference | BoundTransform | BoundExtract
 
 
 def as_term(term: object) -> Term:
@@ -277,6 +331,11 @@ def _float_text(value: float) -> str:
     text = repr(value)
     # Without an exponent it would be read as a decimal.
     return text if "e" in text else f"{text}e0"
+
+
+def _extract_text(column: Term, path: Path, field_type: types.IcebergType | None) -> str:
+    place = f"{column}, {quote_text(normalized(path))}"
+    return f"variant_get({place})" if field_type is None else f"variant_get({place}, '{field_type}')"
 
 
 def _call_text(transform: tr.Transform, column: Term) -> str:

@@ -85,6 +85,8 @@ def decode_geo_bound(data: object) -> GeoPoint:
 
 
 def _stored_type(field_type: types.IcebergType) -> types.IcebergType:
+    if isinstance(field_type, types.VariantType):
+        return types.BinaryType()  # An object with the bounds of all paths, in the encoding of variants.
     # Earlier Java releases cut bounds of `fixed` like those of binary, so they may be shorter than the values.
     return types.BinaryType() if isinstance(field_type, types.FixedType) else field_type
 

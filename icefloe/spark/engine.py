@@ -8,7 +8,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from icefloe import properties as props
+from icefloe import expressions as ex, properties as props
 from icefloe.data import WriteRequest, data_folder
 from icefloe.errors import InvalidPropertyError, StateError
 from icefloe.expressions import Expression
@@ -207,6 +207,8 @@ def _why_not_read(gateway: Gateway, scan: TableScan, shape: SnapshotShape | None
         return f"column {promoted!r} was a date and is a timestamp of nanoseconds"
     if (unknown := _unknown_type(gateway, scan)) is not None:
         return f"files may have columns of type {unknown}, at which the Parquet library of Spark {gateway.spark.version} fails"
+    if any(isinstance(test.term, ex.BoundExtract) for test in ex.predicates(scan.bound_filter)):
+        return "its filter is about what is in variants, which Spark casts by rules of its own"
     if (shredded := _perhaps_shredded(gateway, scan)) is not None:
         return f"column {shredded!r} may be shredded, and {_READS_SHREDDED} is false"
     if (nested := _changed_inside(gateway, scan)) is not None:

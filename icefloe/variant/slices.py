@@ -4,7 +4,7 @@ Rows that are legal but unusual, such as objects whose fields share a value, and
 `regular` puts the first in the usual form and refuses the others, one by one, by the rules of `reading`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -145,6 +145,12 @@ class Names:
         return cls.from_dictionaries([_read(names) for names in encoded.dictionary.to_pylist()], codes)
 
     @classmethod
+    def of_column(cls, column: pa.StructArray) -> "Names":
+        """Those of a column of plain variants; what is below nulls does not count."""
+        metadata = column.field("metadata")
+        return cls.of(pc.if_else(column.is_valid(), metadata, None) if column.null_count else metadata)
+
+    @classmethod
     def from_dictionaries(cls, dictionaries: Sequence[Dictionary], codes: Integers) -> "Names":
         """Those of dictionaries, when it is known which of them each row has."""
         numbers: dict[str, int] = {}
@@ -219,6 +225,19 @@ def elements_of(slices: Slices) -> tuple[Slices, Integers]:
     lengths = np.zeros(len(slices), np.int64)
     lengths[owners] = counts
     return inner, lengths
+
+
+def of_regular(column: pa.StructArray, work: Callable[[pa.StructArray], pa.Array]) -> pa.Array:
+    """What `work` makes of a column of plain variants, after rows that it finds odd were written anew."""
+    done = np.zeros(len(column), np.bool_)
+    while True:
+        try:
+            return work(column)
+        except OddRowsError as odd:
+            if done[odd.rows].any():
+                raise AssertionError("a variant that was just written is not in the usual form") from None
+            done[odd.rows] = True
+            column = regular(column, odd.rows)
 
 
 def regular(column: pa.StructArray, rows: Integers) -> pa.StructArray:

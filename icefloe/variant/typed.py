@@ -60,12 +60,13 @@ def integers(slices: Slices) -> tuple[Mask, Integers]:
     for kind, width in INTEGERS.items():
         mask = slices.is_kind(kind)
         if mask.any():
-            numbers[mask] = _signed(slices.body(mask, 1, width))
+            numbers[mask] = signed(slices.body(mask, 1, width))
             is_integer |= mask
     return is_integer, numbers
 
 
-def _signed(body: Bytes) -> Integers:
+def signed(body: Bytes) -> Integers:
+    """Rows of 1, 2, 4 or 8 bytes as numbers."""
     return np.ascontiguousarray(body).view(f"<i{body.shape[1]}").reshape(-1).astype(np.int64)
 
 
@@ -117,7 +118,7 @@ def _decimals(slices: Slices, kind: pa.DataType) -> tuple[Mask, pa.Array]:
         mask = slices.is_kind(variant_kind)
         if mask.any():
             body = slices.body(mask, 1, 1 + DECIMALS[variant_kind])
-            scales[mask], unscaled[mask] = body[:, 0], _signed(body[:, 1:])
+            scales[mask], unscaled[mask] = body[:, 0], signed(body[:, 1:])
             is_fit |= mask
     is_fit &= scales <= kind.scale
     factors = 10 ** np.where(is_fit, kind.scale - scales, 0)

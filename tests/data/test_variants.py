@@ -11,6 +11,7 @@ import pytest
 import icefloe
 from icefloe.errors import InvalidPropertyError
 from icefloe.table import Table
+from icefloe.variant import Variant, decode
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.formats.test_variant_shredding import assert_same
 from tests.formats.test_variant_splitting import plain
@@ -100,3 +101,30 @@ def test_a_sample_of_no_rows_is_refused(tmp_path: Path) -> None:
     table = made(tmp_path, 3, **SHRED, **{"write.parquet.variant-inference-buffer-size": "0"})
     with pytest.raises(InvalidPropertyError, match="variant-inference-buffer-size"):
         table.append(rows(VALUES))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_files_are_skipped_by_what_is_in_variants(tmp_path: Path, version: int) -> None:
+    table = made(tmp_path, version, **SHRED)
+    for start in range(0, 100, 10):
+        table.append(rows([{"a": {"b": number}, "t": f"t{number:03}"} for number in range(start, start + 10)]))
+    for text, expected, files in (
+        ("v:a.b = 42", [42], 1),
+        ("v:a.b::int >= 85", list(range(85, 100)), 2),
+        ("variant_get(v, '$.t', 'string') like 't01%'", list(range(10, 20)), 1),
+        ("s.v:t in ('t003', 't097')", [3, 97], 2),
+        ("v:a.b != 42 and v:a.b < 3", [0, 1, 2], 1),
+        ("v:missing = 1", [], 10),
+        ("v:a.b is null", [], 10),
+    ):
+        scan = table.scan(text, ("v",))
+        found = [decode(Variant(**row)) for row in scan.to_arrow()["v"].to_pylist()]
+        assert sorted(value["a"]["b"] for value in found) == expected
+        # A row of v4 has no statistics of variants in its manifests.
+        assert len(list(scan.plan_files())) == files or version > 3
+    by_python = icefloe.col("v").extract("$.a.b", "int").between(10, 12)
+    assert table.scan(by_python).to_arrow().num_rows == 3
+    table.delete("v:a.b < 5")
+    table.delete("v:t = 't099'")
+    assert table.scan().to_arrow().num_rows == 94
+    assert table.verify(level="data").clean

@@ -15,12 +15,11 @@ from icefloe.variant import (
     Integers,
     Mask,
     Names,
-    OddRowsError,
     Slices,
     elements_of,
     encode_lists,
     fields_of,
-    regular,
+    of_regular,
     typed_values,
     whole,
 )
@@ -67,20 +66,12 @@ def shred(column: pa.StructArray, form: ShreddedForm) -> pa.StructArray:
     """A column of plain variants, `struct<metadata, value>`, in the shredded form; an error if one of them means nothing."""
     if not len(column):
         return pa.array([], form.column_type)
-    try:
-        return _shred(column, form)
-    except OddRowsError as odd:
-        again = regular(column, odd.rows)
-    try:
-        return _shred(again, form)
-    except OddRowsError as odd:
-        # More rows than the first pass came to; each pass makes those that it names regular.
-        return shred(regular(again, odd.rows), form)
+    return of_regular(column, lambda rows: _shred(rows, form))
 
 
 def _shred(column: pa.StructArray, form: ShreddedForm) -> pa.StructArray:
     try:
-        parts = _split(whole(column), Names.of(_shown(column, "metadata")), form)
+        parts = _split(whole(column), Names.of_column(column), form)
     except pa.ArrowInvalid as error:
         raise InvalidValueError(f"a variant cannot be shredded: {error}") from error
     mask = column.is_null() if column.null_count else None
@@ -88,10 +79,6 @@ def _shred(column: pa.StructArray, form: ShreddedForm) -> pa.StructArray:
     if metadata.null_count:
         metadata = pc.fill_null(metadata, b"")
     return pa.StructArray.from_arrays([metadata, *parts], fields=list(form.column_type), mask=mask)
-
-
-def _shown(column: pa.StructArray, name: str) -> pa.Array:
-    return pc.if_else(column.is_valid(), column.field(name), None) if column.null_count else column.field(name)
 
 
 def _split(slices: Slices, names: Names, form: ShreddedForm) -> list[pa.Array]:
