@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from icefloe.expressions.arrow import Column, storage_type
 from icefloe.expressions.terms import BoundExtract, BoundReference
 from icefloe.schema import IcebergType, Value, types
-from icefloe.variant import bound_at, normalized, same_class, variant_bound
+from icefloe.variant import bound_at, is_exact, normalized, same_class, variant_bound
 
 Mask = npt.NDArray[np.bool_]
 
@@ -161,9 +161,21 @@ def facts_of_manifests(column: BoundReference, summaries: PartitionSummaries) ->
 def facts_of_extract(term: BoundExtract, column: Facts, *, has_bounds: bool) -> Facts:
     """The facts about what is at a path of a variant column, of which little but bounds is known: any row may lack it."""
     size, nulls = column.size, column.is_all_null
-    is_float = isinstance(term.field_type, types.DoubleType)
     bounds = cache(lambda: _extracted_bounds(term, column.bounds()) if has_bounds else Bounds(size))
-    return Facts(size, ~_none(size), np.full(size, is_float), nulls, _none(size), nulls, bounds)
+    may_be_nan = _none(size)
+    if isinstance(term.field_type, types.DoubleType):
+        may_be_nan = ~_are_exact(term, column.bounds()) if has_bounds else ~may_be_nan
+    return Facts(size, ~_none(size), may_be_nan, nulls, _none(size), nulls, bounds)
+
+
+def _are_exact(term: BoundExtract, bounds: Bounds) -> Mask:
+    """Where all values at the path are integers or decimals, of which none is NaN."""
+    if bounds.lower is None:
+        return _none(bounds.size)
+    path = normalized(term.path)
+    return np.array(
+        [data is not None and is_exact(variant_bound(data, path)) for data in bounds.lower.to_pylist()], np.bool_
+    )
 
 
 def _extracted_bounds(term: BoundExtract, bounds: Bounds) -> Bounds:

@@ -122,7 +122,7 @@ class ScanFileIndex:
         """The files for these predicates, with their constants."""
         try:
             self._check()
-            pushed = table_filter(items(data_filters), self._files.columns)
+            pushed = table_filter(items(data_filters), self._files.columns, for_files_only=True)
             filters = [predicate for predicate in items(partition_filters) if not self._is_always_true(predicate)]
             return self._returned(self._listed(pushed, filters))
         except Exception:

@@ -16,6 +16,7 @@ from icefloe import errors, expressions as ex
 from icefloe.schema import Value, coerce, parse_text, types
 from icefloe.spark import catalyst
 from icefloe.spark.spatial import box_of
+from icefloe.spark.variant_extractions import extraction, without_extracts
 
 T = TypeVar("T")
 Columns: TypeAlias = Mapping[str, types.NestedField]
@@ -68,12 +69,16 @@ _NOT_USABLE = (
 """Errors from reading an unknown predicate, which is then ignored, since it only makes a query faster."""
 
 
-def table_filter(filters: Iterable[JavaObject], columns: Columns) -> ex.Expression:
-    """A predicate that is true wherever all of these Catalyst filters are; `columns` are those of the relation, by name."""
+def table_filter(filters: Iterable[JavaObject], columns: Columns, *, for_files_only: bool = False) -> ex.Expression:
+    """A predicate that is true wherever all of these Catalyst filters are; `columns` are those of the relation, by name.
+
+    One that is for files only, and is never asked of rows, may be about what is in variants: Spark casts by rules of its own.
+    """
     trees = (_usable(partial(catalyst.tree, expression), None) for expression in filters)
     nodes = [part for node in trees if node is not None for part in _conjuncts(node)]
     months: list[ex.Expression] = _usable(lambda: list(_months(nodes, columns)), [])
-    return ex.conjunction(*(_or_true(node, columns, False) for node in nodes), *months)
+    found = ex.conjunction(*(_or_true(node, columns, False) for node in nodes), *months)
+    return found if for_files_only else without_extracts(found)
 
 
 def _usable(translate: Callable[[], T], otherwise: T) -> T:
@@ -120,11 +125,11 @@ def _truth(node: catalyst.Node, columns: Columns, negated: bool) -> ex.Expressio
             positive, negative = _TESTS[node.name]
             return (negative if negated else positive)(ex.IdReference(_field(node.children[0], columns).field_id))
         case "StartsWith":
-            field = _field(node.children[0], columns)
-            literal = _literal(node.children[1], field.field_type)
-            if literal is None or not isinstance(field.field_type, types.StringType):
+            term, field_type = _operand(node.children[0], columns, negated)
+            literal = _literal(node.children[1], field_type)
+            if literal is None or not isinstance(field_type, types.StringType):
                 raise catalyst.NotUnderstood
-            return (ex.NotStartsWith if negated else ex.StartsWith)(ex.IdReference(field.field_id), literal)
+            return (ex.NotStartsWith if negated else ex.StartsWith)(term, literal)
         case "In" | "InSet":
             return _in(node, columns, negated)
         case _ if node.name in _MIRRORED:
@@ -140,10 +145,9 @@ def _comparison(node: catalyst.Node, columns: Columns, negated: bool) -> ex.Expr
         left, right, name = right, left, _MIRRORED[name]
     if right.name != "Literal":
         raise catalyst.NotUnderstood
-    if left.name in _FUNCTIONS:
+    if left.name in _FUNCTIONS and extraction(left, _shape) is None:
         return _function(_OPPOSITE[name] if negated else name, left, right, columns)
-    field = _field(left, columns)
-    term = ex.IdReference(field.field_id)
+    term, field_type = _operand(left, columns, negated)
     if name == "EqualNullSafe":
         if right.facts.get("value") is None:
             return (ex.NotNull if negated else ex.IsNull)(term)
@@ -152,20 +156,20 @@ def _comparison(node: catalyst.Node, columns: Columns, negated: bool) -> ex.Expr
         name = "EqualTo"
     if right.facts.get("value") is None:
         return ex.AlwaysFalse()
-    literal = _literal(right, field.field_type)
+    literal = _literal(right, field_type)
     name = _OPPOSITE[name] if negated else name
     if literal is None:
         return _with_nan(name, term)
-    if isinstance(field.field_type, types.UUIDType) and name not in ("EqualTo", "NotEqualTo"):
+    if isinstance(field_type, types.UUIDType) and name not in ("EqualTo", "NotEqualTo"):
         raise catalyst.NotUnderstood
     predicate = _PREDICATES[name](term, literal)
     if name == "NotEqualTo":
         return ex.conjunction(predicate, ex.NotNull(term))
-    has_nan = isinstance(field.field_type, types.FloatType | types.DoubleType)
+    has_nan = isinstance(field_type, types.FloatType | types.DoubleType)
     return ex.disjunction(predicate, ex.IsNaN(term)) if has_nan and name.startswith("Greater") else predicate
 
 
-def _with_nan(name: str, term: ex.IdReference) -> ex.Expression:
+def _with_nan(name: str, term: ex.Term) -> ex.Expression:
     """Comparisons with NaN, which Spark orders above everything else."""
     match name:
         case "EqualTo" | "GreaterThanOrEqual":
@@ -223,21 +227,21 @@ def _months(nodes: Sequence[catalyst.Node], columns: Columns) -> Iterator[ex.Exp
 
 
 def _in(node: catalyst.Node, columns: Columns, negated: bool) -> ex.Expression:
-    if node.children[0].name in _FUNCTIONS and node.name == "In" and not negated:
+    is_function = node.children[0].name in _FUNCTIONS and extraction(node.children[0], _shape) is None
+    if is_function and node.name == "In" and not negated:
         values = [
             child for child in node.children[1:] if child.name != "Literal" or child.facts.get("value") is not None
         ]
         return ex.disjunction(*(_function("EqualTo", node.children[0], value, columns) for value in values))
-    field = _field(node.children[0], columns)
-    term = ex.IdReference(field.field_id)
+    term, field_type = _operand(node.children[0], columns, negated)
     if node.name == "In":
         if any(child.name != "Literal" for child in node.children[1:]):
             raise catalyst.NotUnderstood
         values = [child for child in node.children[1:] if child.facts.get("value") is not None]
         has_null = len(values) < len(node.children) - 1
-        literals = [_literal(value, field.field_type) for value in values]
+        literals = [_literal(value, field_type) for value in values]
     else:
-        literals, has_null = _set(node, field.field_type)
+        literals, has_null = _set(node, field_type)
     plain = [literal for literal in literals if literal is not None]
     if negated:
         if has_null:
@@ -261,6 +265,21 @@ def _set(node: catalyst.Node, field_type: types.IcebergType) -> tuple[list[ex.Li
         # Only one of them is no value: the text 'null' may be in the set, too.
         texts.remove("null")
     return [_value(text, field_type, partial(int, text)) for text in texts], has_null
+
+
+def _operand(node: catalyst.Node, columns: Columns, negated: bool) -> tuple[ex.Term, types.IcebergType]:
+    """What a test is about, and its type: a column, a field of a struct, or what is in a variant."""
+    if (place := extraction(node, _shape)) is not None:
+        column = _path(place.variant, columns)
+        # Of what is negated nothing is known: any row may lack the path.
+        if negated or not all(
+            isinstance(kind, types.VariantType) is is_whole
+            for kind, is_whole in ((column.field_type, True), (place.field_type, False))
+        ):
+            raise catalyst.NotUnderstood
+        return ex.Extract(ex.IdReference(column.field_id), place.path, place.field_type), place.field_type
+    field = _field(node, columns)
+    return ex.IdReference(field.field_id), field.field_type
 
 
 def _field(node: catalyst.Node, columns: Columns) -> types.NestedField:

@@ -2,7 +2,7 @@
 
 from icefloe.variant.assembling import Integers, Mask, encode_column, encode_lists, encode_objects
 from icefloe.variant.bounds import encode_variant_bounds, variant_bound, variant_bounds_of
-from icefloe.variant.extracting import EXTRACTED, bound_at, same_class, value_at, values_at
+from icefloe.variant.extracting import EXTRACTED, bound_at, is_exact, same_class, value_at, values_at
 from icefloe.variant.paths import Path, normalized, parse_path
 from icefloe.variant.reading import OBJECT, Dictionary, basic_type, decode, read_dictionary, read_fields, walk
 from icefloe.variant.slices import Names, OddRowsError, Slices, elements_of, fields_of, of_regular, of_values, whole

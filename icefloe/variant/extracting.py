@@ -112,6 +112,11 @@ def bound_at(bound: VariantPrimitive, field_type: types.IcebergType, *, is_upper
             return value if kind in _KINDS.get(type(field_type), ()) else None
 
 
+def is_exact(bound: VariantPrimitive | None) -> bool:
+    """Whether a bound is of integers or decimals."""
+    return bound is not None and bound.kind in _NUMBERS
+
+
 def same_class(lower: VariantPrimitive, upper: VariantPrimitive) -> bool:
     """Whether two bounds are of one class: of one type, or two integers, or two decimals, or two booleans."""
     classes = (frozenset(INTEGERS), frozenset(DECIMALS), frozenset((Kind.TRUE, Kind.FALSE)))
