@@ -8,6 +8,7 @@ from icefloe.maintenance.care.repair import RepairPlan, RepairReport
 from icefloe.maintenance.care.repair_plan import RepairKind
 from icefloe.maintenance.copies.reachable_deletes import DeletedReachableFiles, delete_contents, reachable_contents
 from icefloe.maintenance.engines import Item, MaintenanceEngine, Result, Threads, engine_of
+from icefloe.maintenance.files.layout import Share, StorageLayout
 from icefloe.maintenance.files.ownership import Ownership, delete_own, delete_quietly
 from icefloe.maintenance.files.reachable import ReachableFiles, reachable_files
 from icefloe.maintenance.maintenance import Maintenance

@@ -11,6 +11,7 @@ from icefloe.maintenance.copies.table_path import PathRequest, RewrittenTablePat
 from icefloe.maintenance.deletes.maintenance import DeleteMaintenance
 from icefloe.maintenance.engines import engine_of
 from icefloe.maintenance.expiry.maintenance import CleanupMaintenance
+from icefloe.maintenance.files.layout import StorageLayout, storage_layout
 from icefloe.maintenance.manifests import (
     RewriteManifestsPlan,
     RewrittenManifests,
@@ -39,6 +40,13 @@ class Maintenance(RewriteMaintenance, DeleteMaintenance, CleanupMaintenance):
         `str()` of the answer is made to be read, `to_arrow()` has one row for each partition. Only manifests are read.
         """
         return health(self._table, branch, progress)
+
+    def storage_layout(self) -> StorageLayout:
+        """What the table's files take: of the current rows, of history alone, of metadata, and of files that nothing names.
+
+        Manifests of all snapshots are read, and the table's location is listed.
+        """
+        return storage_layout(self._table)
 
     @overload
     def maintain(

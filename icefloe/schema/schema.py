@@ -1,5 +1,6 @@
 """A table schema: a struct with an id of its own, identifier fields, and lookup by id and by dotted name."""
 
+import html
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -48,6 +49,17 @@ class Schema:
 
     def __str__(self) -> str:
         return "\n".join(["table {", *(f"  {field}" for field in self.fields), "}"])
+
+    def _repr_html_(self) -> str:
+        """The columns as a table of a notebook."""
+        heads = ("id", "name", "type", "required", "doc")
+        rows = [
+            (each.field_id, each.name, each.field_type, "yes" if each.required else "", each.doc or "")
+            for each in self.fields
+        ]
+        lines = ["".join(f"<td>{html.escape(str(value))}</td>" for value in row) for row in rows]
+        head = "".join(f"<th>{name}</th>" for name in heads)
+        return f"<table><tr>{head}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
 
     @cached_property
     def as_struct(self) -> types.StructType:

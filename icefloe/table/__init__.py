@@ -1,5 +1,6 @@
 """The handle that users hold of a table, with its scans and its transactions."""
 
+from icefloe.table.diff import ColumnChange, TableDiff
 from icefloe.table.handle import Table
 from icefloe.table.manage_snapshots import ManageSnapshots
 from icefloe.table.scan import ChangesScan, DataScan

@@ -1,6 +1,7 @@
 """The handle of a table that users hold: what it is now, and the ways to change it. It joins rooms and holds no rule."""
 
 import datetime as dt
+import html
 from collections.abc import Mapping, Sequence
 from typing import Self
 
@@ -10,6 +11,7 @@ from icefloe.maintenance import Maintenance
 from icefloe.schema import Schema
 from icefloe.storage import Storage
 from icefloe.table.changes import TableChanges
+from icefloe.table.diff import TableDiff, diff_of
 from icefloe.table.scan import ChangesScan, DataScan
 from icefloe.table.transaction import Transaction
 from icefloe.verification import Listener, VerificationReport, verify
@@ -46,6 +48,11 @@ class Table(TableChanges):
 
     def __repr__(self) -> str:
         return errors.without_credentials(f"Table({'.'.join(self._identifier)}, {self._state.metadata_location})")
+
+    def _repr_html_(self) -> str:
+        """The table in a notebook: what it is, and its columns."""
+        head = f"{'.'.join(self._identifier)}, format v{self.format_version}, {self.location()}"
+        return f"<p>{html.escape(errors.without_credentials(head))}</p>{self.schema()._repr_html_()}"
 
     def __getstate__(self) -> dict[str, object]:
         """All but what belongs to this process: a pickle is the handle in its state, and as secret as that of its catalog."""
@@ -263,6 +270,24 @@ class Table(TableChanges):
         )
         scan = scan.with_net_changes() if net_changes else scan
         return scan.with_updates(identifier_columns) if identifier_columns else scan
+
+    def diff(self, before: int | str | None, after: int | str | None = md.MAIN_BRANCH) -> TableDiff:
+        """What is different between two snapshots: columns, files, and rows.
+
+        Args:
+            before: a snapshot id, or the name of a branch or tag; None is the state before the first commit.
+            after: the same; the current snapshot by default.
+        """
+
+        def chosen(named: int | str | None) -> md.Snapshot | None:
+            if named is None:
+                return None
+            return self.metadata.snapshot(named) if isinstance(named, int) else self.metadata.snapshot_of_ref(named)
+
+        def changes(start: int | None, end: int, row_filter: str | None) -> ChangesScan:
+            return self.scan_changes(start, end, row_filter)
+
+        return diff_of(self.metadata, self.inspect, chosen(before), chosen(after), changes)
 
     def verify(
         self,

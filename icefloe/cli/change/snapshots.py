@@ -13,8 +13,7 @@ from icefloe.cli.look.history import refs as show_refs
 from icefloe.cli.moments import duration
 from icefloe.metadata import summary as totals
 from icefloe.planning import choose_snapshot
-from icefloe.table import Table
-from icefloe.table.manage_snapshots import ManageSnapshots
+from icefloe.table import ManageSnapshots, Table
 
 branch_app = typer.Typer(help="Create, move and delete branches.", no_args_is_help=True)
 tag_app = typer.Typer(help="Create, move and delete tags.", no_args_is_help=True)

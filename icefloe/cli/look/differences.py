@@ -1,0 +1,115 @@
+"""`icefloe diff`: what is different between two snapshots of a table."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import typer
+
+from icefloe.cli import exits
+from icefloe.cli.arguments import TableName, Where, selected
+from icefloe.cli.invocation import Invocation, NamedTable, invocation
+from icefloe.cli.values import size
+from icefloe.errors import InvalidInputError
+from icefloe.table import ColumnChange, TableDiff
+
+
+def diff(
+    ctx: typer.Context,
+    name: TableName,
+    other: Annotated[str, typer.Argument(metavar="OTHER", help="The same table at another snapshot.")],
+    schema: Annotated[bool, typer.Option("--schema", help="Only columns.")] = False,
+    files: Annotated[bool, typer.Option("--files", help="The files, one by one.")] = False,
+    rows: Annotated[bool, typer.Option("--rows", help="The rows, one by one.")] = False,
+    where: Where = None,
+    key: Annotated[str | None, typer.Option(help="With --rows: columns by which changes are updates.")] = None,
+) -> None:
+    """Show what is different between two snapshots of a table."""
+    if sum((schema, files, rows)) > 1:
+        raise typer.BadParameter("give one of --schema, --files and --rows")
+    if not rows and (where or key):
+        raise typer.BadParameter("--where and --key are for --rows")
+    with invocation(ctx) as run:
+        found = _between(run.table(name), run.table(other))
+        if rows:
+            is_different = _show_rows(run, found, where, key)
+        elif files:
+            is_different = _show_files(run, found)
+        else:
+            is_different = _show(run, found, schema)
+        if is_different:
+            raise typer.Exit(exits.FINDINGS)
+
+
+def _between(one: NamedTable, two: NamedTable) -> TableDiff:
+    if one.table.metadata.table_uuid != two.table.metadata.table_uuid:
+        raise InvalidInputError(f"{one} and {two} are two tables; name one of them at two snapshots, such as {one}@v1")
+    before, after = one.snapshot(), two.snapshot()
+    return two.table.diff(None if before is None else before.snapshot_id, None if after is None else after.snapshot_id)
+
+
+def _show_rows(run: Invocation, found: TableDiff, where: str | None, key: str | None) -> bool:
+    reader = found.rows(where, () if key is None else selected(key))
+    count = 0
+
+    def counted() -> Iterator[pa.RecordBatch]:
+        nonlocal count
+        for batch in reader:
+            count += batch.num_rows
+            yield batch
+
+    run.out.table(pa.RecordBatchReader.from_batches(reader.schema, counted()))
+    return count > 0
+
+
+def _show_files(run: Invocation, found: TableDiff) -> bool:
+    parts = []
+    for change, part in (("added", found.added_files()), ("removed", found.removed_files())):
+        parts.append(part.add_column(0, "change", pa.array([change] * part.num_rows, pa.string())))
+    files = pa.concat_tables(parts)
+    run.out.table(files)
+    return bool(files.num_rows)
+
+
+def _show(run: Invocation, found: TableDiff, only_schema: bool) -> bool:
+    record: dict[str, Any] = {
+        "from_snapshot_id": None if found.before is None else found.before.snapshot_id,
+        "to_snapshot_id": None if found.after is None else found.after.snapshot_id,
+        "columns": [_column(change) for change in found.columns],
+    }
+    if not only_schema:
+        record |= {"added": _counts(found.added_files()), "removed": _counts(found.removed_files())}
+    run.out.record(record, lambda: _lines(found, record))
+    return bool(found.columns) or any(record.get(side, {}).get("files") for side in ("added", "removed"))
+
+
+def _column(change: ColumnChange) -> dict[str, Any]:
+    def side(field: Any) -> dict[str, Any] | None:
+        return None if field is None else {"id": field.field_id, "name": field.name, "type": str(field.field_type)}
+
+    return {"before": side(change.before), "after": side(change.after)}
+
+
+def _counts(files: pa.Table) -> dict[str, int]:
+    data = files.filter(pc.equal(files.column("content"), 0))
+    return {
+        "files": files.num_rows,
+        "data_files": data.num_rows,
+        "rows": int(pc.sum(data.column("record_count")).as_py() or 0),
+        "bytes": int(pc.sum(files.column("file_size_in_bytes")).as_py() or 0),
+    }
+
+
+def _lines(found: TableDiff, record: dict[str, Any]) -> Iterator[str]:
+    for change in found.columns:
+        before, after = change.before, change.after
+        if before is None and after is not None:
+            yield f"column   + {after.name} {after.field_type}"
+        elif after is None and before is not None:
+            yield f"column   - {before.name} {before.field_type}"
+        elif before is not None and after is not None:
+            yield f"column   ~ {before.name} {before.field_type} -> {after.name} {after.field_type}"
+    for side, sign in (("added", "+"), ("removed", "-")):
+        if counts := record.get(side):
+            yield f"files    {sign} {counts['files']:,} ({counts['rows']:,} rows in data files, {size(counts['bytes'])})"

@@ -1,0 +1,117 @@
+"""What tables take, and what is different between snapshots."""
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import icefloe
+from icefloe.errors import StateError
+from icefloe.table import Table
+from icefloe.versions import ALL_VERSIONS
+from tests.cli.conftest import Run, orders
+from tests.shared_rows import row_modes
+
+
+def files_of(table: Table) -> dict[str, int]:
+    folder = str(table.location()).removeprefix("file://")
+    return {
+        os.path.join(place, name): os.path.getsize(os.path.join(place, name))
+        for place, _, names in os.walk(folder)
+        for name in names
+    }
+
+
+def test_every_byte_is_counted_once(own_lake: Path, run: Run) -> None:
+    table = icefloe.load_catalog("icefloe").load_table("shop.orders")
+    (Path(str(table.location()).removeprefix("file://")) / "data" / "left.bin").write_bytes(b"x" * 77)
+    layout = table.maintenance.storage_layout()
+    assert layout.unreferenced.bytes == 77
+    assert layout.live.files == table.inspect.files().num_rows
+    assert layout.history.files == 2
+    assert (layout.total.files, layout.total.bytes) == (len(files_of(table)), sum(files_of(table).values()))
+    [row] = run("du", "-o", "json").result()
+    assert row["total_bytes"] == layout.total.bytes
+    assert run("du", "shop.orders").out.splitlines()[0].split() == [
+        "table",
+        "live",
+        "history",
+        "metadata",
+        "unreferenced",
+        "total",
+    ]
+    with icefloe.load_catalog("icefloe") as catalog:
+        empty = catalog.create_table("shop.empty", "id long")
+        assert empty.maintenance.storage_layout().total.files == 1
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_differences(version: int) -> None:
+    catalog = icefloe.load_catalog("lake", type="memory", warehouse=f"memory://diff/v{version}")
+    catalog.create_namespace("shop")
+    modes = row_modes("merge-on-read" if version > 1 else "copy-on-write")
+    table = catalog.create_table(
+        "shop.t",
+        "id long, region string, total double, ts timestamp",
+        properties={"format-version": str(version), **modes},
+    )
+    table.append(orders(0, 10))
+    table.manage_snapshots().create_tag("v1").create_branch("audit").commit()
+    table.append(orders(90, 92), branch="audit")
+    with table.update_schema() as update:
+        update.add_column("note", "string")
+    table.append(orders(10, 15))
+    table.delete("id in (2, 3)")
+    before = table.scan(ref="v1").to_arrow()
+    after = table.scan().to_arrow()
+
+    found = table.diff("v1")
+    assert [(change.before, change.after and change.after.name) for change in found.columns] == [(None, "note")]
+    changed = found.rows().read_all()
+    kinds = Counter(changed.column("_change_type").to_pylist())
+    ids = {name: set(table.column("id").to_pylist()) for name, table in (("before", before), ("after", after))}
+    assert kinds == {"INSERT": len(ids["after"] - ids["before"]), "DELETE": len(ids["before"] - ids["after"])}
+    back = table.diff("main", "v1").rows("id < 5").read_all()
+    assert sorted(zip(back.column("id").to_pylist(), back.column("_change_type").to_pylist(), strict=True)) == [
+        (2, "INSERT"),
+        (3, "INSERT"),
+    ]
+    paths = {
+        name: set(table.inspect.files(ref=ref).column("file_path").to_pylist())
+        for name, ref in (("before", "v1"), ("after", "main"))
+    }
+    assert set(found.added_files().column("file_path").to_pylist()) == paths["after"] - paths["before"]
+    assert set(found.removed_files().column("file_path").to_pylist()) == paths["before"] - paths["after"]
+    assert table.diff(None, "v1").rows().read_all().num_rows == 10
+    assert table.diff("v1", "v1").rows().read_all().num_rows == 0
+    assert table.diff("audit").added_files().num_rows > 0
+    with pytest.raises(StateError, match="went apart"):
+        table.diff("audit").rows()
+
+
+def test_the_command(lake: Path, run: Run) -> None:
+    said = run("diff", "shop.orders@v1", "shop.orders", "-o", "json", code=1).result()
+    assert said["columns"] == []
+    assert (said["added"]["data_files"], said["added"]["files"], said["removed"]["files"]) == (2, 3, 0)
+    assert run("diff", "shop.orders@v1", "shop.orders", code=1).out.startswith("files    + 3 (10 rows in data files, ")
+    assert (
+        run("diff", "shop.orders", "shop.orders").out
+        == "files    + 0 (0 rows in data files, 0 B)\nfiles    - 0 (0 rows in data files, 0 B)\n"
+    )
+    rows = run("diff", "shop.orders@v1", "shop.orders", "--rows", "--where", "id < 21", "-o", "json", code=1).result()
+    assert sorted((row["id"], row["_change_type"]) for row in rows) == [(3, "DELETE"), (20, "INSERT")]
+    assert len(run("diff", "shop.orders@v1", "shop.orders", "--files", "-o", "json", code=1).result()) == 3
+    assert run("diff", "shop.orders@v1", "shop.orders", "--schema", "-o", "json").result()["columns"] == []
+    assert "went apart" in run("diff", "shop.orders@audit", "shop.orders", "--rows", code=4).err
+    assert "are for --rows" in run("diff", "shop.orders@v1", "shop.orders", "--key", "id", code=2).err
+
+
+def test_tables_in_notebooks() -> None:
+    catalog = icefloe.load_catalog("lake", type="memory", warehouse="memory://html/lake")
+    catalog.create_namespace("n")
+    table = catalog.create_table("n.t", "id long not null comment '<b>bold</b>', s list<string>")
+    shown = table._repr_html_()
+    assert "<td>1</td><td>id</td><td>long</td><td>yes</td><td>&lt;b&gt;bold&lt;/b&gt;</td>" in shown
+    assert "list&lt;string&gt;" in shown
+    assert shown.startswith("<p>n.t, format v2, memory://html/lake/n/t</p><table>")
