@@ -25,7 +25,7 @@ from icefloe.data.scanning import default_workers
 from icefloe.data.shaping import shape_table
 from icefloe.formats.arrow_types import stored_schema
 from icefloe.formats.metrics import metrics_modes
-from icefloe.partitioning import UNSORTED, PartitionSpec, SortOrder, transforms as tr
+from icefloe.partitioning import UNSORTED, PartitionSpec, SortOrder, check_writable, transforms as tr
 from icefloe.schema import Schema, reserved
 from icefloe.storage import Storage
 from icefloe.versions import Feature, require
@@ -311,11 +311,7 @@ def _distinct(partition: Partition) -> Partition:
 def _check(metadata: md.TableMetadata, lineage: bool, form: FileForm) -> None:
     if lineage:
         require(metadata.format_version, Feature.ROW_LINEAGE, "keeping row ids")
-    spec = form.spec_of(metadata)
-    if spec.has_unknown_transform:
-        raise errors.InvalidPartitionSpecError(
-            f"partition spec {spec.spec_id} has a transform that is not known, so nothing can be written under it"
-        )
+    check_writable(form.spec_of(metadata))
 
 
 def _plan(

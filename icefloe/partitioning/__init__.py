@@ -32,6 +32,7 @@ from icefloe.partitioning.spec import (
     PartitionField,
     PartitionSpec,
     check_spec,
+    check_writable,
     parse_partition_spec,
     partition_type,
     rebind_spec,

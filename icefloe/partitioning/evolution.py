@@ -109,10 +109,6 @@ class PartitionSpecUpdate:
     def apply(self) -> EvolvedSpec:
         """The spec with the changes: one that the table has if it is equivalent, else a new one under the next free id."""
         spec = PartitionSpec(*self._kept_fields(), *self._added)
-        if spec.has_unknown_transform:
-            raise IncompatibleChangeError(
-                "the partition spec has a transform that is not known; remove that field first"
-            )
         specs.check_spec(spec, self._schema)
         spec_id = specs.id_for_spec(spec, self._specs)
         for existing in self._specs:

@@ -117,6 +117,17 @@ def check_spec(spec: PartitionSpec, schema: Schema) -> None:
     _check_redundancy(spec)
 
 
+def check_writable(spec: PartitionSpec) -> None:
+    """Fail if rows cannot be written under the spec, as the transform of a field is not known (spec: Partition Transforms)."""
+    for field in spec.fields:
+        if isinstance(field.transform, tr.UnknownTransform):
+            several = " of several columns" if len(field.source_ids) > 1 else ""
+            raise InvalidPartitionSpecError(
+                f"partition field {field.name!r} of spec {spec.spec_id} has the transform {field.transform.text!r}{several},"
+                " which is not known, so nothing can be written under it; remove the field with update_spec() first"
+            )
+
+
 def partition_type(spec: PartitionSpec, schema: Schema, *older: Schema) -> types.StructType:
     """The type of the partition tuple.
 

@@ -20,7 +20,15 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, functions as F, types as spark_types  # noqa: N812  # its usual name
 
 from icefloe import errors, manifests as mf, metadata as md, properties as props
-from icefloe.partitioning import NullOrder, PartitionField, SortDirection, SortField, SortOrder, transforms as tr
+from icefloe.partitioning import (
+    NullOrder,
+    PartitionField,
+    SortDirection,
+    SortField,
+    SortOrder,
+    check_writable,
+    transforms as tr,
+)
 from icefloe.schema import Schema, Value, coerce, types
 from icefloe.spark.gateway import Gateway, analyzed, items
 from icefloe.spark.transforms import count_of, transform_column
@@ -53,6 +61,7 @@ class Distribution:
 
 def distribution_of(metadata: md.TableMetadata) -> Distribution:
     """What the table's properties, spec and order ask for."""
+    check_writable(metadata.spec())
     order = metadata.sort_order()
     if any(isinstance(field.transform, tr.UnknownTransform) for field in order.fields):
         order = SortOrder()
