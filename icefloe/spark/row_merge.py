@@ -290,8 +290,10 @@ class _Rows:
         change = self.merging.change
         others = change.rows_but(replaced, self.decided.filter(col(ACTION) != _NOTHING)) if replaced else None
         rows = _union([others, _updates(self.decided, self.merging.target_clauses, change), self._inserts()])
+        if rows is None:
+            return None
         is_spread = distribution_of(change.rule.metadata).mode != "none"
-        return in_session(rows, self.spark) if rows is not None and (is_spread or not self.are_few) else rows
+        return in_session(rows, self.spark) if is_spread or not self.are_few else rows
 
     def _inserts(self) -> DataFrame | None:
         matched = self.decided.select(SOURCE)
