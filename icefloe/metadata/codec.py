@@ -79,7 +79,10 @@ def metadata_from_json(document: str | bytes | JSON) -> TableMetadata:
             check_version(version, f"{_WHAT}: format-version")
         raise
     version = check_version(wire.format_version, f"{_WHAT}: format-version")
-    unknown, of_snapshots = unknown_fields(document, version)
+    try:
+        unknown, of_snapshots = unknown_fields(document, version)
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as problem:
+        raise errors.InvalidMetadataError(f"{_WHAT} has an unknown field that is not JSON: {problem}") from None
     for snapshot_id, others in of_snapshots.items():
         if _ROOT_MANIFEST in others:
             raise errors.UnsupportedVersionError(
