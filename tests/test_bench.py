@@ -22,6 +22,7 @@ HEAVY = {
     "spark_scan",
     "spark_write",
     "transforms",
+    "variants",
     *AGAINST_JAVA,
 }
 """These start several processes, or take ten seconds or more each: `make test-slow` runs them."""
