@@ -84,7 +84,7 @@ def local(location: str) -> str:
     return location.removeprefix("file://")
 
 
-@pytest.fixture(scope="module", params=[(version, form) for version in VERSIONS for form in ("parquet", "avro")])
+@pytest.fixture(scope="module", params=list(zip(VERSIONS, ("parquet", "avro"), strict=True)))
 def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Place:
     made = make(tmp_path_factory.mktemp("tampered"), *request.param)
     assert made.read() == LEFT

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 from icefloe import Table, load_catalog
 from icefloe.commit import Planned
 from icefloe.data import WriteRequest, write_data_files
-from icefloe.errors import InvalidPropertyError, NoSuchSnapshotError, StateError, ValidationError
+from icefloe.errors import InvalidPropertyError, NoSuchSnapshotError, ValidationError
 from icefloe.maintenance import Item, Result, Threads
 from icefloe.maintenance.deletes.equality import ConvertedDeletes, convert_equality_deletes
 from icefloe.maintenance.deletes.request import DeletesRequest
@@ -315,6 +315,3 @@ def test_a_branch_and_the_procedure(tmp_path: Path) -> None:
         }
     ]
     assert str(table.refresh().maintenance.convert_equality_deletes(dry_run=True)) == "no equality deletes to convert"
-    table.set_properties({"encryption.key-id": "k"})
-    with pytest.raises(StateError, match="encrypted"):
-        table.maintenance.convert_equality_deletes()

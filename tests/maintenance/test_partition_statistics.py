@@ -381,13 +381,3 @@ def test_procedure(tmp_path: Path) -> None:
     assert rows == [
         {"partition_statistics_file": file.statistics_path} for file in table.refresh().partition_statistics()
     ]
-
-
-def test_encrypted_tables_are_refused(tmp_path: Path) -> None:
-    """Statistics hold values, and nothing in plain text goes into an encrypted table (FAILURES, rule 19)."""
-    table = partitioned(tmp_path, 3, ("name", "identity"))
-    table.append(some_rows(table, 0))
-    table.set_properties({"encryption.key-id": "key"})
-    for compute in (table.maintenance.compute_partition_stats, table.maintenance.compute_table_stats):
-        with pytest.raises(StateError, match="the table is encrypted"):
-            compute()

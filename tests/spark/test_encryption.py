@@ -31,10 +31,9 @@ def ids(ice: Session, name: str = "n.t") -> list[int]:
     return [row.id for row in found]
 
 
-@pytest.mark.parametrize("version", [3, 4])
-def test_statements(ice: Session, version: int) -> None:
+def test_statements(ice: Session) -> None:
     ice.sql("CREATE NAMESPACE n")
-    properties = f"'format-version'='{version}', 'encryption.key-id'='k1', 'write.delete.mode'='merge-on-read'"
+    properties = "'format-version'='3', 'encryption.key-id'='k1', 'write.delete.mode'='merge-on-read'"
     ice.sql(f"CREATE TABLE n.t (id BIGINT, name STRING) PARTITIONED BY (bucket(2, id)) TBLPROPERTIES ({properties})")
     ice.sql(f"INSERT INTO n.t SELECT id, concat('{SECRET} ', id) FROM range(0, 20)")
     ice.sql("DELETE FROM n.t WHERE id IN (1, 2)")
@@ -83,7 +82,7 @@ def test_maintenance_and_streams(ice: Session, tmp_path: Path) -> None:
     assert ids(ice) == list(range(10))
     check_sealed(ice.catalog.load_table("n.t"))
     ice.sql(
-        "CREATE TABLE n.copy (id BIGINT, name STRING) TBLPROPERTIES ('format-version'='3', 'encryption.key-id'='k2')"
+        "CREATE TABLE n.copy (id BIGINT, name STRING) TBLPROPERTIES ('format-version'='4', 'encryption.key-id'='k2')"
     )
     write = ice.write_stream(ice.read_stream("n.t")).to("n.copy").trigger(availableNow=True)
     write.start(str(tmp_path / "checkpoint")).awaitTermination()
