@@ -3,8 +3,10 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -45,6 +47,19 @@ class ServerProcess:
             raise AssertionError(f"the server did not start: {self.process.wait()}")
         # Nobody reads what comes later.
         self.process.stderr.close()
+        self._wait_until_it_listens()
+
+    def _wait_until_it_listens(self) -> None:
+        """It says that it has started a moment before it does."""
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.port)).close()
+            except ConnectionRefusedError:
+                assert time.monotonic() < deadline, "the server does not listen"
+                time.sleep(0.01)
+            else:
+                return
 
     def kill(self, how: int = signal.SIGKILL) -> int:
         """End it, by default without a word."""
