@@ -72,5 +72,7 @@ class CuttingProxy:
             while data := server.recv(65536):
                 client.sendall(data[: self._random.randrange(1, len(data))] if cuts[0] == "answer" else data)
                 if cuts[0] is not None:
-                    client.shutdown(socket.SHUT_RDWR)
-                    return
+                    break
+        # Also when the server ended the connection, as one does that is killed.
+        with suppress(OSError):
+            client.shutdown(socket.SHUT_RDWR)

@@ -22,6 +22,8 @@ from icefloe.catalog.rest.settings import ClientSettings
 from icefloe.rest.headers_codec import IDEMPOTENCY_KEY
 
 _MOST_REDIRECTS = 5
+_FIRST_WAIT_SECONDS = 0.1
+"""After a connection broke for the first time: it may have been idle for too long, and another one will do."""
 _LONGEST_WAIT_SECONDS = 64
 _LONGEST_REQUESTED_WAIT_SECONDS = 600
 """A server that asks to wait longer is not waited for."""
@@ -115,8 +117,15 @@ class Transport:
                 return None
         elif not idempotent or not isinstance(ended.__cause__, _SENT_AGAIN):
             return None
-        backoff = min(2.0 ** (attempt - 1), _LONGEST_WAIT_SECONDS)
+        backoff = self._backoff(attempt, isinstance(ended, Response))
         return (backoff if requested is None else requested) + self._timing.jitter() * backoff / 10
+
+    def _backoff(self, attempt: int, is_answered: bool) -> float:
+        if not is_answered:
+            if attempt == 1:
+                return _FIRST_WAIT_SECONDS
+            attempt -= 1
+        return float(min(2.0 ** (attempt - 1), _LONGEST_WAIT_SECONDS))
 
     def close(self) -> None:
         """Close all connections; new ones are made if it is used again."""
