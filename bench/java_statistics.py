@@ -5,6 +5,7 @@ Both count the same distinct values, within what sketches promise, and the same 
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ REPEAT = {"small": 1, "medium": 3, "full": 3}
 FILES = 8
 GOAL = 1.0
 CARRIED_ON_GOAL = 0.05
+FILES_A_PARTITION = 100
 COLUMNS = (
     "id, id % 1000 AS few, CAST(id % 100000 AS INT) AS n, id * 0.25D AS score, CAST(id % 97 AS FLOAT) AS ratio,"
     " concat('value ', id % 5000) AS name, concat('a longer text with the number ', id) AS note,"
@@ -58,12 +60,35 @@ def _partitions(ours: Engine, java: Engine, home: Path, size: str) -> Iterator[R
     theirs = Measured(tuple(_counted(lambda: _seconds(java, text), table) for _ in range(1 + REPEAT[size]))[1:])
     mine = Measured(tuple(_counted(lambda: _plain(table.maintenance.compute_partition_stats), table) for _ in range(3)))
     yield Row("partitions", mine.median, theirs.median, GOAL, f"{count:,} partitions; {ours_and_java(mine, theirs)}")
+    yield _carried_on(table, mine, "partitions-carried-on", "one file for each partition")
+    table = _many_files(table, count * FILES_A_PARTITION)
+    mine = Measured(tuple(_counted(lambda: _plain(table.maintenance.compute_partition_stats), table) for _ in range(3)))
+    yield _carried_on(table, mine, "many-files-carried-on", f"{FILES_A_PARTITION} files for each partition")
+
+
+def _carried_on(table: Table, anew: Measured, case: str, note: str) -> Row:
+    """What one more snapshot costs beside a count of all of them: both write a file of all partitions."""
     table.maintenance.compute_partition_stats()
     table.append(pa.table({"p": [1], "v": [1]}))
     carried = Measured(
         tuple(_counted(lambda: _plain(table.maintenance.compute_partition_stats), table) for _ in range(3))
     )
-    yield Row("partitions-carried-on", carried.median, mine.median, CARRIED_ON_GOAL, "one new snapshot; peer: all anew")
+    return Row(case, carried.median, anew.median, CARRIED_ON_GOAL, f"one new snapshot, {note}; peer: all anew")
+
+
+def _many_files(table: Table, count: int) -> Table:
+    """The table with more files, of metadata only, and without statistics that could be carried on."""
+    file = replace(next(iter(table.scan().plan_files())).file, first_row_id=None)
+    partitions = count // FILES_A_PARTITION
+    files = [
+        replace(file, file_path=f"{table.location()}/data/{number}.parquet", partition=(number % partitions,))
+        for number in range(count)
+    ]
+    table.update_snapshot().fast_append(files, check_duplicates=False)
+    counted = tuple(each.snapshot_id for each in table.refresh().metadata.partition_statistics)
+    with table.transaction() as tx:
+        tx.update_statistics(StatisticsChange(remove_partition_for=counted))
+    return table.refresh()
 
 
 def _load(home: Path, name: str) -> Table:

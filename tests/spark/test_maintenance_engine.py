@@ -7,11 +7,17 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, functions
 
 from icefloe import load_catalog
 from icefloe.maintenance import engine_of
+from icefloe.spark.maintenance.spreading import frame_of_items
 from icefloe.sql.procedures import call
+
+
+def test_each_item_has_a_task_of_its_own(spark: SparkSession) -> None:
+    placed = frame_of_items(spark, range(7)).select(functions.spark_partition_id()).collect()
+    assert sorted(row[0] for row in placed) == list(range(7))
 
 
 def test_items_are_mapped_by_tasks(spark: SparkSession) -> None:
