@@ -158,6 +158,7 @@ def test_no_row_is_lost_by_boxes(kind: str) -> None:
 
 
 @pytest.mark.deep
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("kind", GEO)
 @pytest.mark.parametrize("file_format", FORMATS)
 @pytest.mark.parametrize("version", VERSIONS)

@@ -80,6 +80,7 @@ def test_shapes_in_the_plane_meet_boxes_as_shapely_says() -> None:
 
 
 @pytest.mark.deep
+@pytest.mark.timeout(1800)
 def test_many_shapes_in_the_plane_meet_boxes_as_shapely_says() -> None:
     check_planar(np.random.default_rng(22), MANY // 20)
 
@@ -163,6 +164,7 @@ def test_shapes_on_a_sphere_meet_boxes_as_a_fine_net_says() -> None:
 
 
 @pytest.mark.deep
+@pytest.mark.timeout(1800)
 def test_many_shapes_on_a_sphere_meet_boxes_as_a_fine_net_says() -> None:
     check_sphere(np.random.default_rng(24), MANY)
 
