@@ -4,7 +4,7 @@ Nothing here changes how a catalog commits: these are the steps that its own ope
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -95,6 +95,16 @@ class ServedCatalog:
     def table_location(self, identifier: Identifier) -> str | None:
         """Where the metadata of a table is, by one small question; None if there is no such table."""
         return self.catalog._metadata_location(identifier)
+
+    def table_locations(self, identifiers: Collection[Identifier]) -> Mapping[Identifier, str]:
+        """The same for several tables, by one question if there is a database; those that are not there are left out."""
+        if isinstance(self.catalog, SqlCatalog):
+            pointers = self.catalog._table_pointers.located_all(identifiers)
+            for pointer in pointers.values():
+                self.catalog._seals.keep(pointer.location, pointer.seal)
+            return {identifier: pointer.location for identifier, pointer in pointers.items()}
+        locations = {identifier: self.table_location(identifier) for identifier in identifiers}
+        return {identifier: location for identifier, location in locations.items() if location is not None}
 
     def namespace_folder(self, namespace: Identifier) -> str | None:
         """Where the tables of a namespace are by default, by its name alone; None without a warehouse."""

@@ -68,7 +68,7 @@ class Database:
         address = f"//{url.host or ''}{f':{url.port}' if url.port else ''}/{url.database or ''}"
         return f"{url.get_backend_name()}:{address}"
 
-    def read(self, statement: sa.Select[Any], values: Mapping[str, str] | None = None) -> list[Any]:
+    def read(self, statement: sa.Select[Any], values: Mapping[str, object] | None = None) -> list[Any]:
         """The rows of a query, by one question to the database."""
         if self.is_sqlite:
             return self._connected(lambda connection: list(connection.execute(statement, values).all()))
@@ -83,7 +83,7 @@ class Database:
         except SQLAlchemyError as error:
             raise self._failure(error) from None
 
-    def _ask(self, statement: sa.Select[Any], values: Mapping[str, str] | None) -> list[Any]:
+    def _ask(self, statement: sa.Select[Any], values: Mapping[str, object] | None) -> list[Any]:
         with self._opened_reader().connect() as connection:
             return list(connection.execute(statement, values).all())
 

@@ -82,6 +82,8 @@ class Call:
     """Where the answer is made again from, if the change itself sets no location."""
     replay_body: bytes | None = None
     """What the answer is, if the same request comes again."""
+    location: str | None = None
+    """The metadata location of the table that the path names, if it was asked for already."""
     holds: Holds | None = None
     """Dropped and protected tables; None without a database."""
     notes: dict[str, Alongside] = field(default_factory=dict)
@@ -138,3 +140,5 @@ class Operation:
     """How the answer to a request with an Idempotency-Key is made again; None: it takes no such key."""
     has_own_words: bool = False
     """Whether its errors are told as they are."""
+    if_unchanged: Callable[[Call, str], Answer | None] | None = None
+    """Of one that begins with the pointer of a table: the answer to a client that has the table as it is there; None: it has not."""

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import TypeVar
 
 from anyio import CapacityLimiter
@@ -20,6 +21,7 @@ from icefloe.server.auth import principal_of
 from icefloe.server.auth.protocols import Authorizer, Privilege, Target
 from icefloe.server.calls import Answer, Call, FileAccess, Operation
 from icefloe.server.idempotency import ToldBeforeError
+from icefloe.server.loads import Loads
 from icefloe.server.server import Server
 from icefloe.server.stopwatch import Stopwatch
 from icefloe.server.warehouses import Warehouse
@@ -49,6 +51,7 @@ class CatalogRoutes:
         self._authorizer = authorizer
         self._access = access
         self._threads = CapacityLimiter(server.settings.threads)
+        self._loads = Loads(server, self._threads)
 
     def routes(self, operations: tuple[Operation, ...]) -> list[Route]:
         """A route for each operation, and the configuration."""
@@ -68,12 +71,19 @@ class CatalogRoutes:
             try:
                 with watch.part("body"):
                     body = await self._body(request) if operation.endpoint.method == "POST" else b""
-                answer = await self.in_thread(lambda: self._server.run(self._call(operation, request, body, watch)))
+                answer = await self._answer(operation, request, body, watch)
             except Exception as error:  # noqa: BLE001 - every error is answered, and those that nobody foresaw are logged
                 return error_answer(error, request)
             return _response(answer)
 
         return handle
+
+    async def _answer(self, operation: Operation, request: Request, body: bytes, watch: Stopwatch) -> Answer:
+        understand = partial(self._call, operation, request, body, watch)
+        if operation.if_unchanged is not None:
+            warehouse = self._server.warehouses.of_prefix(request.path_params["prefix"])
+            return await self._loads.answer(warehouse, understand, watch)
+        return await self.in_thread(lambda: self._server.run(understand()))
 
     async def _config(self, request: Request) -> Response:
         request.state.operation = str(paths.CONFIG)

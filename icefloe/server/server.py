@@ -75,6 +75,11 @@ class Server:
 
     def run(self, call: Call) -> Answer:
         """Carry out a call: its privilege, what its key says, and the operation."""
+        self.check(call)
+        return self.carry_out(call)
+
+    def check(self, call: Call) -> None:
+        """Fail unless the caller may ask for this, and the server does it."""
         operation = call.operation
         call.holds = self._holds.get(call.warehouse.name)
         if operation.changes and self.settings.read_only:
@@ -89,6 +94,10 @@ class Server:
             raise errors.UnsupportedOperationError(
                 f"warehouse {call.warehouse.name!r} is one of another server; what it has is changed there"
             )
+
+    def carry_out(self, call: Call) -> Answer:
+        """Carry out a call that was checked: what its key says, and the operation."""
+        operation = call.operation
         key = call.headers.get(IDEMPOTENCY_KEY.lower()) if operation.replay is not None else None
         idempotency = self._idempotency.get(call.warehouse.name)
         if key is None or idempotency is None:

@@ -50,21 +50,31 @@ def create_table(call: Call) -> Answer:
 
 def load_table(call: Call) -> Answer:
     """A table as it is now; nothing but its pointer is read for a client that has it already."""
+    snapshots, location = _snapshots(call), pointer(call)
+    return if_unchanged(call, location) or loaded_at(call, location, snapshots)
+
+
+def if_unchanged(call: Call, location: str) -> Answer | None:
+    """The answer to a client that has a table already as it is at a metadata location."""
+    known = call.headers.get(IF_NONE_MATCH.lower())
+    if known is None or not matches_tag(known, tag := entity_tag(location, _snapshots(call))):
+        return None
+    return Answer(tag=tag, is_unchanged=True)
+
+
+def _snapshots(call: Call) -> str:
     snapshots = call.query.get(SNAPSHOTS, codec.ALL_SNAPSHOTS)
     if snapshots not in (codec.ALL_SNAPSHOTS, codec.REFERENCED_SNAPSHOTS):
         raise errors.InvalidInputError(
             f"{SNAPSHOTS} is {snapshots!r:.100}; it must be {codec.ALL_SNAPSHOTS} or {codec.REFERENCED_SNAPSHOTS}"
         )
-    location = pointer(call)
-    known = call.headers.get(IF_NONE_MATCH.lower())
-    tag = entity_tag(location, snapshots)
-    if known is not None and matches_tag(known, tag):
-        return Answer(tag=tag, is_unchanged=True)
-    return loaded_at(call, location, snapshots)
+    return snapshots
 
 
 def pointer(call: Call) -> str:
-    """The metadata location of the table that the path names."""
+    """The metadata location of the table that the path names, as it is during this call."""
+    if call.location is not None:
+        return call.location
     with call.watch.part("pointer"):
         location = call.served.table_location(call.identifier)
     if location is None:

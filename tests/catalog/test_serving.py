@@ -66,6 +66,19 @@ def test_a_table_is_created_in_the_same_step(served: ServedCatalog) -> None:
     assert value(served, ONE) == "1"
 
 
+def test_several_tables_are_located_as_each_of_them_is(served: ServedCatalog) -> None:
+    served.catalog.create_namespace(("sh%2Eop", "in.ner"))
+    odd = [("sh%2Eop", "in.ner", "it's"), ("shop", 'qu"ote'), ("shop", "ONE"), ("shop", "é\N{BLACK HEART SUIT}")]
+    for name in odd:
+        served.catalog.create_table(name, "id bigint")
+    served.catalog.create_view(("shop", "view"), "id bigint", "SELECT 1 AS id")
+    names = [ONE, TWO, NEW, ("shop", "view"), ("sh", "op", "one"), *odd]
+    alone = {name: served.table_location(name) for name in names}
+    assert dict(served.table_locations(names)) == {name: place for name, place in alone.items() if place is not None}
+    assert len(served.table_locations(names)) == 6
+    assert not served.table_locations([])
+
+
 def test_all_or_none(served: ServedCatalog) -> None:
     stale = [change(served, ONE, "1"), change(served, TWO, "2")]
     served.catalog.load_table(TWO).set_properties({"p": "mine"})

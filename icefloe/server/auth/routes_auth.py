@@ -134,7 +134,9 @@ def _is_of_a_page(headers: Headers) -> bool:
 
 def _facts(scope: Scope, state: dict[str, object]) -> RequestFacts:
     client = scope.get("client")
-    number = state.setdefault("request_id", uuid.uuid4().hex)
+    number = state.get("request_id")
+    if number is None:
+        number = state["request_id"] = uuid.uuid4().hex
     return RequestFacts(str(number), scope["method"], scope["path"], client[0] if client else "")
 
 
