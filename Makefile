@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow coverage test-deep test-peers test-sql-deep test-spark-versions java-peer java-rest check format bench bench-java bench-page docs clean lock wheel
+.PHONY: help demo test test-slow coverage test-deep test-peers test-sql-deep test-spark-versions java-peer java-rest nessie check format bench bench-java bench-page docs clean lock wheel
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,17 @@ $(JAVA_REST)/.ready: $(JAVA_REST_SOURCES)/pom.xml $(JAVA_REST_SOURCES)/LoopbackS
 
 java-rest: $(JAVA_REST)/.ready ## fetch Java Iceberg's REST server, and the kit that judges REST servers
 
+NESSIE := .venv-nessie
+NESSIE_ARTIFACT := org.projectnessie.nessie:nessie-quarkus:0.99.0:jar:runner
+# A quarter of a gigabyte; it needs Java 21.
+$(NESSIE)/.ready: Makefile
+	rm -rf $(NESSIE)
+	mkdir -p $(NESSIE)
+	mvn -q -B dependency:copy -Dartifact=$(NESSIE_ARTIFACT) -DoutputDirectory=$(CURDIR)/$(NESSIE)
+	@touch $@
+
+nessie: $(NESSIE)/.ready ## fetch Nessie, a REST catalog server of another make
+
 CLICKHOUSE_VENV := .venv-clickhouse
 # Half a gigabyte, so not one of the packages for development.
 $(CLICKHOUSE_VENV)/.ready: Makefile
@@ -75,7 +86,7 @@ $(CLICKHOUSE_VENV)/.ready: Makefile
 	$(CLICKHOUSE_VENV)/bin/python -m pip install -q --disable-pip-version-check 'chdb-core==26.9.0'
 	@touch $@
 
-test-peers: $(VENV)/.dev java-peer java-rest $(CLICKHOUSE_VENV)/.ready ## set up all peers, compare with them, and write docs/interoperability.md and docs/interoperability-sql.md
+test-peers: $(VENV)/.dev java-peer java-rest nessie $(CLICKHOUSE_VENV)/.ready ## set up all peers, compare with them, and write docs/interoperability.md and docs/interoperability-sql.md
 	ICEFLOE_PEERS_PAGE=docs/interoperability.md ICEFLOE_SQL_PAGE=docs/interoperability-sql.md $(BIN)/python -m pytest -q tests/peers -m "not deep"
 
 test-sql-deep: $(VENV)/.dev java-peer ## random SQL histories on Java Iceberg and on us: START and COUNT, or SEEDS=1,5-9; goes on where it was stopped

@@ -2,7 +2,14 @@
 
 from icefloe.storage.identities import identities, identity, is_same_file, possible_identity
 from icefloe.storage.local import check_regular
-from icefloe.storage.locations import absolute_location, is_beneath, names_below, parse_location, same_location
+from icefloe.storage.locations import (
+    absolute_location,
+    is_beneath,
+    is_in_no_store,
+    names_below,
+    parse_location,
+    same_location,
+)
 from icefloe.storage.properties import redacted
 from icefloe.storage.protocol import FileInfo, Input, OutputStream
 from icefloe.storage.signing import Sign, SignedRequest, SignRequest

@@ -132,6 +132,11 @@ def _azure_authority(text: str, authority: str) -> str:
     return authority
 
 
+def is_in_no_store(text: str) -> bool:
+    """Whether a metadata location is an address of a catalog's server, which keeps metadata itself and has no such file."""
+    return text.lower().startswith(("http://", "https://"))
+
+
 def known_schemes() -> str:
     """The schemes that are understood, for messages."""
     return ", ".join(f"{name}:" for name in SCHEMES) + " and absolute local paths"

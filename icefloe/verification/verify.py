@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from icefloe import errors, manifests as mf, metadata as md, parallel, planning
 from icefloe.progress import Listener, Stage, listener_or_bar
-from icefloe.storage import Storage
+from icefloe.storage import Storage, is_in_no_store
 from icefloe.verification import subject as subjects
 from icefloe.verification.codes import Code, Level
 from icefloe.verification.digest import Digest, digest_of, is_in_sample, joined, recorded, wanted_of
@@ -185,7 +185,7 @@ class _Run:
         parallel.for_each(check_manifest, numbers.values(), subject.workers, "icefloe-verify")
         if not subject.is_whole:
             return
-        if subject.metadata_location is not None:
+        if subject.metadata_location is not None and not is_in_no_store(subject.metadata_location):
             files.check_stored(subject.metadata_location, None)
         for entry in metadata.metadata_log:
             files.check_stored(subject.resolved(entry.metadata_file), None, None, Code.LOG_UNRESOLVED)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.peers.engines import SAMPLE
 from tests.peers.java import PROJECT
-from tests.peers.page import END, START, Cell, Results, page_with
+from tests.peers.page import END, START, THROUGH_REST, Cell, Results, page_with
 
 DAY = dt.date(2026, 1, 2)
 
@@ -42,6 +42,13 @@ def test_cells_are_green_red_or_not_supported_with_a_reason() -> None:
 def test_a_row_is_as_good_as_all_its_tests() -> None:
     cells = [Cell("in turn", "java", "append", 2, passed) for passed in (True, False, True)]
     assert "| Java Iceberg | append | **red: v2** |" in page(*cells)
+
+
+def test_servers_that_read_no_tables_have_rows_too() -> None:
+    results = Results([Cell(THROUGH_REST, "nessie", "our client", 2, True)], {"nessie": "0.1"})
+    found = page_with(f"{START}{END}", results, DAY)
+    assert "| Nessie | 0.1 |" in found
+    assert "| Nessie | our client | v2 |" in found
 
 
 def test_a_page_without_markers_is_left_alone() -> None:
