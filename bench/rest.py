@@ -1,7 +1,7 @@
 """Our REST server against Java Iceberg's, over the same tables in one PostgreSQL: loads, loads of large tables, and commits.
 
-Both serve the same pointers and metadata files, one after the other, on the same machine as the load generator: so CPU time a
-thousand requests is shown beside requests a second. Java's server is the fixture of its project, not a product of somebody.
+Both serve the same pointers and metadata files, in turn, on the same machine as the load generator: so CPU time a thousand
+requests is shown beside requests a second. Java's server is the fixture of its project, not a product of somebody.
 Answers are checked before they are counted.
 """
 
@@ -11,14 +11,14 @@ import tempfile
 import urllib.request
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psycopg
 
 from bench.metadata_json import example
 from bench.report import Row
-from bench.rest_load.load import Load, Request, property_commit, run_load
+from bench.rest_load.load import Load, Request, Side, property_commit, run_in_turn
 from bench.rest_load.postgres import running_postgres
 from bench.rest_load.servers import CATALOG, Server, java_server, our_server
 from bench.rest_load.writers import append_for
@@ -29,7 +29,9 @@ from icefloe.metadata import TableMetadata, encode_metadata_file
 TABLES = {"small": 20, "medium": 1_000, "full": 1_000}
 SNAPSHOTS = 50
 MANY_SNAPSHOTS = {"small": 500, "medium": 10_000, "full": 10_000}
-SECONDS = {"small": 3, "medium": 10, "full": 30}
+SECONDS = {"small": 3, "medium": 5, "full": 20}
+"""How long one turn is."""
+TURNS = 3
 COMMITTED = 200
 WRITERS = 8
 GOALS = {
@@ -64,31 +66,40 @@ def run(size: str) -> Iterator[Row]:
 
 
 def _cases(setting: Setting, catalog: Catalog, ours: Server, java: Server) -> Iterator[Row]:
-    loads = [f"/v1/namespaces/db/tables/t{number}" for number in range(setting.tables)]
-    mine, theirs = (_load(setting, server, [Request(server.path(path)) for path in loads]) for server in (ours, java))
-    yield _row("load-table", mine, theirs)
-    tagged = [Request(ours.path(path), etag=_etag(ours, path)) for path in loads]
-    yield _row("load-table-304", _load(setting, ours, tagged, "304"), mine, peer="ours without If-None-Match")
-    large = "/v1/namespaces/db/tables/large?snapshots=refs"
-    mine, theirs = (_load(setting, server, [Request(server.path(large))]) for server in (ours, java))
-    yield _row("load-large-table-refs", mine, theirs)
+    loads = [Request(f"/v1/namespaces/db/tables/t{number}") for number in range(setting.tables)]
+    yield _row("load-table", *_compared(setting, _Asked(ours, loads), _Asked(java, loads)))
+    known = [Request(each.path, etag=_etag(ours, each.path)) for each in loads]
+    both = _compared(setting, _Asked(ours, known, "304"), _Asked(ours, loads))
+    yield _row("load-table-304", *both, peer="ours without If-None-Match")
+    large = [Request("/v1/namespaces/db/tables/large?snapshots=refs")]
+    yield _row("load-large-table-refs", *_compared(setting, _Asked(ours, large), _Asked(java, large)))
     count = min(COMMITTED, setting.tables)
-    commits = [Request(path, "POST", property_commit("counter")) for path in loads[:count]]
-    both = []
-    for server in (ours, java):
-        requests = [Request(server.path(each.path), each.method, each.body) for each in commits]
-        both.append(_load(setting, server, requests))
-    yield _row("commit-properties", both[0], both[1])
+    commits = [Request(each.path, "POST", property_commit("counter")) for each in loads[:count]]
+    yield _row("commit-properties", *_compared(setting, _Asked(ours, commits), _Asked(java, commits)))
     yield _appends(setting, catalog, ours, java)
 
 
-def _load(setting: Setting, server: Server, requests: list[Request], expected: str = "200") -> Load:
-    load = run_load(server.uri, server.pid, requests, setting.home, setting.seconds)
-    others = {code: number for code, number in load.statuses.items() if code != expected}
-    # Two clients may commit to one table at the same moment, and one of them is told so.
-    if set(others) - {"409"}:
-        raise RuntimeError(f"{server.name} answered {load.statuses}; {expected} is expected")
-    return load
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Requests by their paths without a prefix, and how a server is expected to answer all of them."""
+
+    server: Server
+    requests: list[Request]
+    expected: str = "200"
+
+    def side(self, folder: Path) -> Side:
+        requests = [replace(each, path=self.server.path(each.path)) for each in self.requests]
+        return Side.of(self.server.uri, self.server.pid, requests, folder)
+
+
+def _compared(setting: Setting, mine: _Asked, theirs: _Asked) -> tuple[Load, Load]:
+    sides = [each.side(setting.home) for each in (mine, theirs)]
+    first, second = run_in_turn(sides, setting.seconds, TURNS)
+    for asked, load in ((mine, first), (theirs, second)):
+        # Two clients may commit to one table at the same moment, and one of them is told so.
+        if set(load.statuses) - {asked.expected, "409"}:
+            raise RuntimeError(f"{asked.server.name} answered {load.statuses}; {asked.expected} is expected")
+    return first, second
 
 
 def _row(case: str, mine: Load, theirs: Load, peer: str = "Java's fixture") -> Row:

@@ -4,7 +4,8 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Iterable
+import uuid
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,16 +79,42 @@ class Load:
         return f"{self.requests / self.seconds:.0f}/s, p99 {self.p99_ms:.0f} ms, {cpu:.2f} s CPU a thousand ({codes})"
 
 
-def run_load(uri: str, pid: int, requests: Iterable[Request], folder: Path, seconds: int, clients: int = 16) -> Load:
-    """Load for some seconds, after some of warmth: code that the JVM has not compiled yet is no measure."""
-    listed, script = folder / "requests.tsv", folder / "load.lua"
-    lines = ("\t".join((each.method, each.path, each.body, each.etag)) for each in requests)
-    listed.write_text("\n".join(lines) + "\n")
-    script.write_text(_SCRIPT.format(requests=listed))
-    _wrk(uri, script, max(seconds, _WARMTH), clients)
-    before = cpu_seconds(pid)
-    output = _wrk(uri, script, seconds, clients)
-    after = cpu_seconds(pid)
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Requests to a server, and where they are written for the load generator."""
+
+    uri: str
+    pid: int
+    script: Path
+
+    @classmethod
+    def of(cls, uri: str, pid: int, requests: Iterable[Request], folder: Path) -> "Side":
+        """A side with files of its own in the folder."""
+        number = uuid.uuid4().hex
+        listed, script = folder / f"{number}.tsv", folder / f"{number}.lua"
+        lines = ("\t".join((each.method, each.path, each.body, each.etag)) for each in requests)
+        listed.write_text("\n".join(lines) + "\n")
+        script.write_text(_SCRIPT.format(requests=listed))
+        return cls(uri, pid, script)
+
+
+def run_in_turn(sides: Sequence[Side], seconds: int, turns: int, clients: int = 16) -> list[Load]:
+    """The fastest of some turns of each side, which take turns, so that what else the machine does hits all alike.
+
+    Before that they get warm: code that the JVM has not compiled yet is no measure.
+    """
+    for side in sides:
+        _wrk(side.uri, side.script, max(seconds, _WARMTH), clients)
+    loads = [[run_load(side, seconds, clients) for side in sides] for _ in range(turns)]
+    return [min(of_side, key=lambda load: load.seconds_per_thousand) for of_side in zip(*loads, strict=True)]
+
+
+def run_load(side: Side, seconds: int, clients: int) -> Load:
+    """Load for some seconds."""
+    uri = side.uri
+    before = cpu_seconds(side.pid)
+    output = _wrk(uri, side.script, seconds, clients)
+    after = cpu_seconds(side.pid)
     match = re.search(r"RESULT (\d+) (\d+) ([\d.]+) (.*)", output)
     if match is None or int(match[1]) == 0:
         raise RuntimeError(f"{uri} answered nothing; wrk said: {output[-2000:]}")

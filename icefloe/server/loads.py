@@ -36,6 +36,8 @@ class Loads:
     def __init__(self, server: Server, threads: CapacityLimiter) -> None:
         self._server = server
         self._threads = threads
+        # Not of the threads that read metadata: whoever has the table already does not wait for those.
+        self._asking = CapacityLimiter(len(server.warehouses.all))
         # Each has its own: a database that does not answer holds up those alone who ask for it.
         self._gatherings = {
             warehouse.name: Gathering(self._ask_all)
@@ -59,7 +61,7 @@ class Loads:
                 return await run_sync(partial(self._server.carry_out, call), limiter=self._threads)
 
     async def _ask_all(self, asked: Sequence[_Asked]) -> list[Outcome]:
-        return await run_sync(self._outcomes, asked, limiter=self._threads)
+        return await run_sync(self._outcomes, asked, limiter=self._asking)
 
     def _outcomes(self, asked: Sequence[_Asked]) -> list[Outcome]:
         outcomes = [each.context.run(self._let_in, each) for each in asked]
