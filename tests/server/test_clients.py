@@ -1,5 +1,7 @@
 """Other people's clients on our server, and ours: what one writes the others read."""
 
+import gc
+import weakref
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,7 +10,7 @@ from pyiceberg.catalog.rest import RestCatalog as PyIcebergCatalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.types import StringType
 
-from icefloe.catalog import load_catalog
+from icefloe.catalog import RestCatalog, load_catalog
 from tests.server.running import Client, Maker, serving
 
 
@@ -70,3 +72,24 @@ def test_a_server_before_a_server_reads(lake: Client) -> None:
         config = server.http.get(f"{server.url}/v1/config").json()
         assert not [each for each in config["endpoints"] if each.startswith("DELETE") and "plan" not in each]
     assert "p" not in lake.done("GET", "namespaces/ns/tables/t")["metadata"]["properties"]
+
+
+def test_a_catalog_that_nobody_closed_goes_with_its_connections(lake: Client) -> None:
+    """At once, not when the garbage collector comes: a long program may make many of them."""
+    gc.collect()
+    gc.disable()
+    try:
+        catalog = load_catalog("ours", type="rest", uri=lake.url, warehouse="lake")
+        table = catalog.create_table("ns.t", "id bigint")
+        table.append(rows(1))
+        assert table.scan().count() == 1
+        assert isinstance(catalog, RestCatalog)
+        transport, connections = weakref.ref(catalog._connected), catalog._connected.session.client._transport
+        http = connections._connections()
+        # Reports are on their way for a moment.
+        catalog._connected.reports.close()
+        del catalog, table, connections
+        assert transport() is None
+        assert http.is_closed
+    finally:
+        gc.enable()

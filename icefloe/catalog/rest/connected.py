@@ -1,6 +1,7 @@
 """What a catalog has of its server while it is connected."""
 
 import os
+from functools import partial
 
 from icefloe.catalog.identifiers import Identifier, show
 from icefloe.catalog.rest.namespaces import RestNamespaces
@@ -22,7 +23,8 @@ class Connected:
         self.session = session
         self.tables = RestTables(session)
         self.namespaces = RestNamespaces(session)
-        self.reports = ReportQueue(self._report)
+        # Not a method of this: whoever lets a catalog go must not wait for the garbage collector.
+        self.reports = ReportQueue(partial(_report, session))
         self.storage = Storage(storage_properties(session.properties), keyring=keyring)
 
     def close(self) -> None:
@@ -30,15 +32,16 @@ class Connected:
         self.reports.close()
         self.session.close()
 
-    def _report(self, identifier: Identifier, body: bytes) -> None:
-        *namespace, name = identifier
-        asked(
-            self.session.request(
-                paths.REPORT_METRICS,
-                Context.TABLE,
-                f"a report of table {show(identifier)}",
-                tuple(namespace),
-                body=body,
-                names={"table": name},
-            )
+
+def _report(session: RestSession, identifier: Identifier, body: bytes) -> None:
+    *namespace, name = identifier
+    asked(
+        session.request(
+            paths.REPORT_METRICS,
+            Context.TABLE,
+            f"a report of table {show(identifier)}",
+            tuple(namespace),
+            body=body,
+            names={"table": name},
         )
+    )

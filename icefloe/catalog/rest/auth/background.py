@@ -8,9 +8,6 @@ import weakref
 from operator import itemgetter
 from typing import Protocol
 
-_LONGEST_WAIT = 60.0
-"""Seconds after which it looks whether sessions that it waits for are still there."""
-
 
 class Renewable(Protocol):
     """What can be renewed."""
@@ -20,21 +17,31 @@ class Renewable(Protocol):
 
 
 class Renewals:
-    """Sessions by the time of their next renewal. It holds none of them alive."""
+    """Sessions by the time of their next renewal. It holds none of them alive, and waits for none that is gone."""
 
     def __init__(self) -> None:
-        self._condition = threading.Condition()
-        self._due: weakref.WeakKeyDictionary[Renewable, float] = weakref.WeakKeyDictionary()
+        # One that a thread can take twice: sessions may go wherever memory is asked for, also in here.
+        self._condition = threading.Condition(threading.RLock())
+        self._due: dict[weakref.ref[Renewable], float] = {}
         self._is_running = False
 
     def schedule(self, session: Renewable, seconds: float) -> None:
         """Have a session renewed after that time, and not at the time that was set before, unless it is gone by then."""
         with self._condition:
-            self._due[session] = time.monotonic() + seconds
+            self._due[weakref.ref(session, self._forget)] = time.monotonic() + seconds
             if not self._is_running:
                 self._is_running = True
                 threading.Thread(target=self._run, name="icefloe-token-renewal", daemon=True).start()
             self._condition.notify()
+
+    def cancel(self, session: Renewable) -> None:
+        """Let a session be."""
+        self._forget(weakref.ref(session))
+
+    def _forget(self, session: "weakref.ref[Renewable]") -> None:
+        with self._condition:
+            if self._due.pop(session, None) is not None:
+                self._condition.notify()
 
     def _run(self) -> None:
         while (session := self._next()) is not None:
@@ -45,14 +52,15 @@ class Renewals:
     def _next(self) -> Renewable | None:
         """The next session, when its time has come; None when none is left."""
         with self._condition:
-            while sessions := list(self._due.items()):
-                session, due = min(sessions, key=itemgetter(1))
+            while self._due:
+                reference, due = min(self._due.items(), key=itemgetter(1))
                 wait = due - time.monotonic()
-                if wait <= 0:
-                    del self._due[session]
+                if wait > 0:
+                    self._condition.wait(min(wait, threading.TIMEOUT_MAX))
+                    continue
+                del self._due[reference]
+                if (session := reference()) is not None:
                     return session
-                del sessions, session
-                self._condition.wait(min(wait, _LONGEST_WAIT))
             self._is_running = False
             return None
 

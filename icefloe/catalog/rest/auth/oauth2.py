@@ -131,6 +131,8 @@ class OAuth2Session(Session):
     def close(self) -> None:
         """Renew nothing any more in the background."""
         self._is_closed = True
+        RENEWALS.cancel(self)
+        self._tables.clear()
 
     def _table(self, config: Mapping[str, str], kind: str) -> "OAuth2Session":
         now = self._endpoint.clock()
