@@ -1,10 +1,12 @@
 """The endpoints for operators: whether the server lives, whether it can work, and its metrics."""
 
+import os
 import time
 from collections.abc import Awaitable, Callable
-from functools import partial
+from pathlib import Path
 
 import prometheus_client as prometheus
+from prometheus_client.multiprocess import MultiProcessCollector
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
@@ -17,6 +19,7 @@ from icefloe.server.logs import log_request, request_id
 from icefloe.server.routes import error_answer
 from icefloe.server.server import Server
 from icefloe.server.stopwatch import Stopwatch
+from icefloe.server.workers import SHARED_COUNTS
 
 OPEN_PATHS = frozenset({"/health/live", "/health/ready"})
 """What needs no principal."""
@@ -36,17 +39,52 @@ class Metrics:
         self.seconds = prometheus.Histogram(
             "icefloe_request_seconds", "Time of requests", ["operation"], buckets=_BUCKETS, registry=self.registry
         )
-        self.under_way = prometheus.Gauge("icefloe_requests_under_way", "Requests under way", registry=self.registry)
-        cached = prometheus.Gauge(
-            "icefloe_cached_metadata_bytes", "Metadata kept in memory", ["warehouse"], registry=self.registry
+        self.under_way = prometheus.Gauge(
+            "icefloe_requests_under_way", "Requests under way", registry=self.registry, multiprocess_mode="livesum"
         )
-        for warehouse in server.warehouses.all:
-            cached.labels(warehouse.name).set_function(partial(getattr, warehouse.texts, "weight"))
+        cached = prometheus.Gauge(
+            "icefloe_cached_metadata_bytes",
+            "Metadata kept in memory",
+            ["warehouse"],
+            registry=self.registry,
+            multiprocess_mode="livesum",
+        )
+        self._cached = [(cached.labels(warehouse.name), warehouse.texts) for warehouse in server.warehouses.all]
+        self._folder = os.environ.get(SHARED_COUNTS)
+        """Where all processes of the server count; None: there is only this one."""
 
     def count(self, operation: str, status: int, seconds: float) -> None:
         """One more request."""
         self.requests.labels(operation, str(status)).inc()
         self.seconds.labels(operation).observe(seconds)
+        if self._folder is not None:
+            self._weigh()
+
+    def text(self) -> bytes:
+        """The counters of all processes of the server, as Prometheus reads them."""
+        self._weigh()
+        if self._folder is None:
+            return prometheus.generate_latest(self.registry)
+        for file in Path(self._folder).glob("gauge_live*.db"):
+            if not _is_alive(int(file.stem.rpartition("_")[2])):
+                file.unlink(missing_ok=True)
+        registry = prometheus.CollectorRegistry()
+        MultiProcessCollector(registry, self._folder)  # type: ignore[no-untyped-call]
+        return prometheus.generate_latest(registry)
+
+    def _weigh(self) -> None:
+        for gauge, texts in self._cached:
+            gauge.set(texts.weight)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 class Observer:
@@ -94,7 +132,7 @@ def routes(server: Server, metrics: Metrics, authorizer: Authorizer) -> list[Rou
             authorizer.check(principal_of(request), Privilege.READ, Target())
         except IcefloeError as error:
             return error_answer(error, request)
-        return Response(prometheus.generate_latest(metrics.registry), media_type=prometheus.CONTENT_TYPE_LATEST)
+        return Response(metrics.text(), media_type=prometheus.CONTENT_TYPE_LATEST)
 
     return [
         Route("/health/live", live),

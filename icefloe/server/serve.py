@@ -2,11 +2,15 @@
 
 import argparse
 import logging
+import os
 import ssl
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
 import uvicorn
+from starlette.applications import Starlette
 
 from icefloe.catalog import (
     EMBEDDED_CATALOG,
@@ -17,7 +21,7 @@ from icefloe.catalog import (
     embedded_catalog,
 )
 from icefloe.errors import InvalidPropertyError
-from icefloe.server import auth
+from icefloe.server import auth, workers
 from icefloe.server.app import create_app
 from icefloe.server.file_access import files_of
 from icefloe.server.logs import log_as_json
@@ -34,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", help="the address to listen at (127.0.0.1)")
     parser.add_argument("--port", type=int, help="the port to listen at (8181); 0 for any")
     parser.add_argument("--warehouse", metavar="FOLDER", help="without --config: the folder of catalog and tables")
+    parser.add_argument("--workers", type=int, metavar="N", help="how many processes serve (1)")
     parser.add_argument("--read-only", action="store_true", help="refuse every change")
     parser.add_argument("--insecure", action="store_true", help="let everybody in who reaches the address")
     parser.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
@@ -41,13 +46,57 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until the process is told to stop."""
-    content = read_configuration(arguments.config)
-    settings = _with_options(read_settings(content), arguments)
-    catalogs = served_catalogs(arguments.config, arguments.warehouse)
-    access = _access(content, catalogs, settings, arguments.insecure)
-    log_as_json(arguments.log_level)
-    config = uvicorn.Config(
-        create_app(catalogs, settings, access, files_of(content, catalogs)),
+    settings = _with_options(read_settings(read_configuration(arguments.config)), arguments)
+    start = Start(arguments.config, arguments.warehouse, settings, arguments.insecure, arguments.log_level)
+    catalogs = served_catalogs(start.config, start.warehouse)
+    if settings.workers > 1:
+        workers.require_shareable(catalogs)
+    # Also with several processes: what is wrong is told here, once, and tables of the server are there when they begin.
+    app = _application(start, catalogs)
+    log_as_json(start.log_level)
+    if settings.workers == 1:
+        config = _uvicorn(app, settings)
+        listener = config.bind_socket()
+        LOG.info("serving %s at %s:%s", ", ".join(catalogs), *listener.getsockname()[:2])
+        uvicorn.Server(config).run(sockets=[listener])
+        return 0
+    for catalog in catalogs.values():
+        catalog.close()
+    config = _uvicorn(partial(_worker, start), settings, factory=True, workers=settings.workers)
+    listener = config.bind_socket()
+    LOG.info("serving %s at %s:%s", ", ".join(catalogs), *listener.getsockname()[:2])
+    return workers.serve(config, listener)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """All that a process needs to serve."""
+
+    config: str | None
+    warehouse: str | None
+    settings: ServerSettings
+    insecure: bool
+    log_level: str
+    parent: int = field(default_factory=os.getpid)
+    """The process that was told to serve."""
+
+
+def _worker(start: Start) -> Starlette:
+    """The application of one of several processes."""
+    log_as_json(start.log_level)
+    workers.end_with_parent(start.parent)
+    return _application(start, served_catalogs(start.config, start.warehouse))
+
+
+def _application(start: Start, catalogs: Mapping[str, Catalog]) -> Starlette:
+    content = read_configuration(start.config)
+    access = _access(content, catalogs, start.settings, start.insecure)
+    return create_app(catalogs, start.settings, access, files_of(content, catalogs))
+
+
+def _uvicorn(app: object, settings: ServerSettings, **more: Any) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,  # type: ignore[arg-type]  # an application, or what makes one
         host=settings.host,
         port=settings.port,
         log_config=None,
@@ -58,17 +107,19 @@ def run(arguments: argparse.Namespace) -> int:
         ssl_keyfile=settings.tls_key,
         ssl_version=ssl.PROTOCOL_TLS_SERVER,
         timeout_graceful_shutdown=int(settings.stop_timeout.total_seconds()),
+        # A process that decodes something large is late, and not dead.
+        timeout_worker_healthcheck=60,
+        **more,
     )
-    listener = config.bind_socket()
-    LOG.info("serving %s at %s:%s", ", ".join(catalogs), *listener.getsockname()[:2])
-    uvicorn.Server(config).run(sockets=[listener])
-    return 0
 
 
 def _with_options(settings: ServerSettings, arguments: argparse.Namespace) -> ServerSettings:
     host = settings.host if arguments.host is None else arguments.host
     port = settings.port if arguments.port is None else arguments.port
-    return replace(settings, host=host, port=port, read_only=settings.read_only or arguments.read_only)
+    number = settings.workers if arguments.workers is None else arguments.workers
+    if number < 1:
+        raise InvalidPropertyError(f"workers is {number}; at least one process serves")
+    return replace(settings, host=host, port=port, workers=number, read_only=settings.read_only or arguments.read_only)
 
 
 def served_catalogs(config: str | None, folder: str | None) -> Mapping[str, Catalog]:

@@ -24,8 +24,10 @@ class ServerSettings:
     """The warehouse of clients that name none; needed if there are several."""
     read_only: bool = False
     """Whether every change is refused."""
+    workers: int = 1
+    """How many processes serve, each on a core of its own."""
     threads: int = 16
-    """How many requests are worked on at a time; a database must allow for so many connections."""
+    """How many requests a process works on at a time; a database must allow for so many connections."""
     max_body_bytes: int = 64 << 20
     """The largest request."""
     body_timeout: timedelta = timedelta(seconds=30)

@@ -1,0 +1,50 @@
+"""Decides how one server is several processes: they share a listening socket, and counts, and whoever dies is replaced."""
+
+import os
+import signal
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+
+import uvicorn
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.supervisors import Multiprocess
+
+from icefloe.catalog import Catalog, MemoryCatalog
+from icefloe.errors import InvalidPropertyError
+
+SHARED_COUNTS = "PROMETHEUS_MULTIPROC_DIR"
+"""Where processes count together, if they do: a variable of the library that counts."""
+
+_LOOK_SECONDS = 1.0
+
+
+def require_shareable(catalogs: Mapping[str, Catalog]) -> None:
+    """Fail if a catalog is in the memory of one process."""
+    for name, catalog in catalogs.items():
+        if isinstance(catalog, MemoryCatalog):
+            raise InvalidPropertyError(
+                f"catalog {name!r} is in memory, which several workers do not share; serve it with one"
+            )
+
+
+def serve(config: uvicorn.Config, listener: socket.socket) -> int:
+    """Run the processes of a configuration until this one is told to stop; its exit code."""
+    with tempfile.TemporaryDirectory(prefix="icefloe-server-") as folder:
+        os.environ.setdefault(SHARED_COUNTS, folder)
+        supervisor = Multiprocess(config, [listener])
+        supervisor.run()
+    return int(any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes))
+
+
+def end_with_parent(parent: int) -> None:
+    """Let this process end gently once the one that started it is gone, as if it had been told to."""
+
+    def look() -> None:
+        while os.getppid() == parent:
+            time.sleep(_LOOK_SECONDS)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=look, name="icefloe-parent", daemon=True).start()

@@ -1,0 +1,82 @@
+"""One server in several processes: clients see one, counts are of all, and none stays when it is stopped or its parent is killed."""
+
+import os
+import re
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx2 as httpx
+import pytest
+
+from icefloe.__main__ import main
+from icefloe.catalog import load_catalog
+from tests.server.processes import ServerProcess, server_processes
+
+
+def children(server: ServerProcess) -> set[int]:
+    """The processes that serve, and not the one of Python's own that keeps track of them."""
+    assert server.process is not None
+    found = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
+    return {int(each) for each in found if b"spawn_main" in Path(f"/proc/{each}/cmdline").read_bytes()}
+
+
+def wait_until(holds: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def is_gone(process: int) -> bool:
+    try:
+        return "State:\tZ" in Path(f"/proc/{process}/status").read_text()
+    except OSError:
+        return True
+
+
+def counted(server: ServerProcess) -> float:
+    """How many tables were loaded, of whatever process."""
+    text = httpx.get(f"{server.url}/metrics", trust_env=False, timeout=30).text
+    counts = re.findall(r'icefloe_requests_total\{operation="GET [^"]*/tables/\{table\}",status="200"\} (\S+)', text)
+    return sum(map(float, counts))
+
+
+def test_several_processes_are_one_server(tmp_path: Path) -> None:
+    with server_processes(tmp_path, "--workers", "2") as [server]:
+        wait_until(lambda: len(children(server)) == 2)
+        processes = children(server)
+        with load_catalog("there", type="rest", uri=server.url) as catalog:
+            catalog.create_namespace("ns")
+            catalog.create_table("ns.t", "id bigint")
+        # A connection belongs to one of the processes, so each of these may come to another.
+        for _ in range(10):
+            url = f"{server.url}/v1/icefloe/namespaces/ns/tables/t"
+            assert httpx.get(url, trust_env=False, timeout=30).status_code == 200
+        assert counted(server) == counted(server) == 10
+        assert server.kill(signal.SIGTERM) == 0
+        wait_until(lambda: all(map(is_gone, processes)))
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_is_replaced_and_none_outlives_the_parent(tmp_path: Path) -> None:
+    with server_processes(tmp_path, "--workers", "2") as [server]:
+        wait_until(lambda: len(children(server)) == 2)
+        victim = min(children(server))
+        os.kill(victim, signal.SIGKILL)
+        wait_until(lambda: len(children(server) - {victim}) == 2)
+        for _ in range(10):
+            assert httpx.get(f"{server.url}/v1/config", trust_env=False, timeout=60).status_code == 200
+        processes = children(server)
+        server.kill()
+        wait_until(lambda: all(map(is_gone, processes)))
+
+
+def test_what_several_processes_cannot_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "server.toml"
+    config.write_text(f'[catalog.lake]\ntype = "memory"\nwarehouse = "{tmp_path}"\n')
+    assert main(["serve", "--config", str(config), "--workers", "2"]) == 2
+    assert "in memory, which several workers do not share" in capsys.readouterr().err
+    assert main(["serve", "--config", str(config), "--workers", "0"]) == 2
+    assert "workers is 0" in capsys.readouterr().err
