@@ -82,7 +82,9 @@ def test_a_checkpoint_goes_from_hand_to_hand_in_the_middle_of_commits(lake: Lake
     assert sorted(value for batch in seen for value in batch) == expected
 
 
-@pytest.mark.parametrize("version", JAVA_VERSIONS)
+@pytest.mark.parametrize(
+    "version", [*(pytest.param(each, marks=pytest.mark.slow) for each in JAVA_VERSIONS[:-1]), JAVA_VERSIONS[-1]]
+)
 def test_batches_are_the_same_by_the_same_options(lake: Lake, ice: Session, tmp_path: Path, version: int) -> None:
     table = appended(lake, version)
     third = table.snapshots()[2].timestamp_ms
