@@ -14,7 +14,8 @@ from rich.cells import cell_len, set_cell_size
 
 from icefloe.cli.exits import OutputClosedError
 from icefloe.cli.options import Options, is_terminal
-from icefloe.cli.values import NULL, cell, json_value
+from icefloe.cli.values import json_value
+from icefloe.shown import NULL, cell
 
 JSON_VERSION = 1
 """The version of the JSON objects; it grows when a key changes its meaning or goes."""

@@ -4,6 +4,7 @@ from icefloe.maintenance.care.health import HEALTH_SCHEMA, PartitionHealth, Tabl
 from icefloe.maintenance.care.lost_pointer import LostTable, find_lost_table
 from icefloe.maintenance.care.maintain import MaintenancePlan, MaintenanceReport, StepOutcome, StepReport
 from icefloe.maintenance.care.policy import MaintenancePolicy, Step
+from icefloe.maintenance.care.remedies import REMEDIES, Remedy
 from icefloe.maintenance.care.repair import RepairPlan, RepairReport
 from icefloe.maintenance.care.repair_plan import RepairKind
 from icefloe.maintenance.copies.reachable_deletes import DeletedReachableFiles, delete_contents, reachable_contents

@@ -13,6 +13,7 @@ from icefloe.partitioning.evolution import PartitionSpecUpdate, SortOrderUpdate
 from icefloe.partitioning.hashing import minimal_big_endian, unscaled
 from icefloe.partitioning.human import human_value
 from icefloe.partitioning.paths import HIVE_NULL, partition_path, partition_values, split_hive_path
+from icefloe.partitioning.shown import column_name, shown_order, shown_spec
 from icefloe.partitioning.sorting import (
     FIRST_ORDER_ID,
     UNSORTED,

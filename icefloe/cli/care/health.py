@@ -9,19 +9,7 @@ from icefloe.cli import exits
 from icefloe.cli.arguments import TableOrNamespace
 from icefloe.cli.care.tables import chosen_tables, listener
 from icefloe.cli.invocation import Invocation, NamedTable, invocation
-from icefloe.maintenance import Step
-
-_REMEDIES = {
-    Step.CONVERT: ("equality-deletes", "rewrite-deletes {} --kind equality"),
-    Step.COMPACT: ("small-files", "compact {}"),
-    Step.SORT: ("overlap", "compact {} --strategy sort"),
-    Step.DANGLING_DELETES: ("dangling-deletes", "rewrite-deletes {} --kind dangling"),
-    Step.POSITION_DELETES: ("position-deletes", "rewrite-deletes {} --kind position"),
-    Step.MANIFESTS: ("manifests", "rewrite-manifests {}"),
-    Step.EXPIRE: ("old-snapshots", "expire-snapshots {}"),
-    Step.STATISTICS: ("no-statistics", "compute-stats {}"),
-}
-"""What each step of maintenance is for, and the command that does it."""
+from icefloe.maintenance import REMEDIES
 
 
 def doctor(ctx: typer.Context, name: TableOrNamespace = None) -> None:
@@ -39,10 +27,9 @@ def _findings(run: Invocation, named: NamedTable) -> list[dict[str, Any]]:
     plan = named.table.maintenance.maintain(policy, dry_run=True, progress=listener(run))
     rows = []
     for decision in plan.decisions:
-        if decision.is_due and decision.step in _REMEDIES:
-            finding, command = _REMEDIES[decision.step]
-            remedy = f"icefloe {command.format(named)}"
-            rows.append(_row(named, "WARN", finding, decision.reason, remedy))
+        if decision.is_due and decision.step in REMEDIES:
+            remedy = REMEDIES[decision.step]
+            rows.append(_row(named, "WARN", remedy.finding, decision.reason, remedy.command(str(named))))
     return rows or [_row(named, "OK", None, None, None)]
 
 

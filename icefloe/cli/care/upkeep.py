@@ -11,8 +11,8 @@ from icefloe.cli.asking import confirm
 from icefloe.cli.care.tables import chosen_tables, counts, listener
 from icefloe.cli.invocation import Invocation, invocation
 from icefloe.cli.moments import moment
-from icefloe.cli.values import counted, size
 from icefloe.errors import InvalidInputError
+from icefloe.shown import counted, size
 
 _PARTS = {
     "compact": props.MAINTENANCE_REWRITE,

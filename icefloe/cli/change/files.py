@@ -15,9 +15,9 @@ import typer
 from icefloe.cli.arguments import Branch, ChangedTable, Columns, DryRun, Properties, TableName, Where, pairs, selected
 from icefloe.cli.asking import confirm
 from icefloe.cli.invocation import Invocation, invocation
-from icefloe.cli.values import counted
 from icefloe.errors import AlreadyExistsError, InvalidInputError, NoSuchObjectError
 from icefloe.metadata import Snapshot, summary as totals
+from icefloe.shown import counted
 from icefloe.storage import absolute_location
 from icefloe.table import Table
 

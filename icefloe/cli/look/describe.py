@@ -9,10 +9,11 @@ from icefloe import errors, properties as props
 from icefloe.catalog import Catalog, TableName as ParsedName, View, parse_namespace, show_table
 from icefloe.cli.arguments import TableName
 from icefloe.cli.invocation import Invocation, NamedTable, invocation
-from icefloe.cli.look.structure import columns, schema_at, shown_order, shown_spec
+from icefloe.cli.look.structure import columns, schema_at
 from icefloe.cli.output import Output
-from icefloe.cli.values import counted, minute, rfc3339, size, utc
 from icefloe.metadata import MAIN_BRANCH, Snapshot, SnapshotGraph, TableMetadata, summary as totals
+from icefloe.partitioning import shown_order, shown_spec
+from icefloe.shown import counted, minute, rfc3339, size, utc
 
 _ENTITIES = ("any", "namespace", "table", "view")
 _MANY_FILES = 10

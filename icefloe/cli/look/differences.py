@@ -10,8 +10,8 @@ import typer
 from icefloe.cli import exits
 from icefloe.cli.arguments import TableName, Where, selected
 from icefloe.cli.invocation import Invocation, NamedTable, invocation
-from icefloe.cli.values import size
 from icefloe.errors import InvalidInputError
+from icefloe.shown import size
 from icefloe.table import ColumnChange, TableDiff
 
 

@@ -10,8 +10,8 @@ from icefloe.cli.arguments import TableName
 from icefloe.cli.invocation import NamedTable, invocation
 from icefloe.cli.look.describe import change_of
 from icefloe.cli.output import Output
-from icefloe.cli.values import minute, utc
 from icefloe.errors import InvalidInputError
+from icefloe.shown import minute, utc
 
 
 def snapshots(ctx: typer.Context, name: TableName) -> None:

@@ -9,8 +9,8 @@ import typer
 from icefloe.catalog import Catalog, parse_namespace, show_table
 from icefloe.cli.completing import complete_namespace
 from icefloe.cli.invocation import Invocation, invocation
-from icefloe.cli.values import size
 from icefloe.metadata import summary as totals
+from icefloe.shown import size
 
 Parent = Annotated[str | None, typer.Argument(metavar="[NAMESPACE]", autocompletion=complete_namespace)]
 Long = Annotated[bool, typer.Option("-l", "--long", help="Also the kind, and rows and size of tables.")]

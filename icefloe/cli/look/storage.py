@@ -7,7 +7,7 @@ import typer
 from icefloe.cli.arguments import TableOrNamespace
 from icefloe.cli.care.tables import chosen_tables
 from icefloe.cli.invocation import invocation
-from icefloe.cli.values import size
+from icefloe.shown import size
 
 _KINDS = ("live", "history", "metadata", "unreferenced", "total")
 

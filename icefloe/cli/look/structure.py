@@ -7,7 +7,7 @@ import typer
 
 from icefloe.cli.arguments import TableName
 from icefloe.cli.invocation import NamedTable, invocation
-from icefloe.partitioning import PartitionSpec, SortOrder
+from icefloe.partitioning import column_name
 from icefloe.schema import NestedField, Schema, format_ddl, schema_to_arrow
 
 
@@ -90,7 +90,7 @@ def spec(ctx: typer.Context, name: TableName) -> None:
                 "id": field.field_id,
                 "name": field.name,
                 "transform": str(field.transform),
-                "source": ", ".join(_column(table.schema(), each) for each in field.source_ids),
+                "source": ", ".join(column_name(table.schema(), each) for each in field.source_ids),
             }
             for field in table.spec().fields
         ]
@@ -105,7 +105,7 @@ def sort_order(ctx: typer.Context, name: TableName) -> None:
             {
                 "order_id": table.sort_order().order_id,
                 "transform": str(field.transform),
-                "source": ", ".join(_column(table.schema(), each) for each in field.source_ids),
+                "source": ", ".join(column_name(table.schema(), each) for each in field.source_ids),
                 "direction": field.direction.value,
                 "nulls": field.null_order.value,
             }
@@ -126,29 +126,3 @@ def location(ctx: typer.Context, name: TableName) -> None:
     with invocation(ctx) as run:
         found = run.table(name).table.location()
         run.out.record({"location": found}, lambda: [str(found)])
-
-
-def shown_spec(partitions: PartitionSpec, of: Schema) -> str:
-    """A partition spec as users write it."""
-    return ", ".join(_term(str(field.transform), field.source_ids, of) for field in partitions.fields) or "no"
-
-
-def shown_order(order: SortOrder, of: Schema) -> str:
-    """A sort order as users write it."""
-    fields = (
-        f"{_term(str(field.transform), field.source_ids, of)} {field.direction.value} {field.null_order.value}"
-        for field in order.fields
-    )
-    return ", ".join(fields) or "no"
-
-
-def _term(transform: str, source_ids: tuple[int, ...], of: Schema) -> str:
-    sources = ", ".join(_column(of, each) for each in source_ids)
-    if transform == "identity":
-        return sources
-    name, bracket, parameter = transform.partition("[")
-    return f"{name}({parameter.rstrip(']')}, {sources})" if bracket else f"{name}({sources})"
-
-
-def _column(of: Schema, field_id: int) -> str:
-    return of.find_column_name(field_id) or f"column {field_id}, which is gone"
