@@ -79,19 +79,19 @@ _SERVE_HELP = {
 def load_command(name: str, command: Command) -> Any:
     """A command with all that it takes to run it."""
     module, _, attribute = command.place.partition(":")
-    found = getattr(import_module(module), attribute)
-    if not isinstance(found, typer.Typer):
+    loaded = getattr(import_module(module), attribute)
+    if not isinstance(loaded, typer.Typer):
         app = typer.Typer(add_completion=False, rich_markup_mode=_markup())
-        app.command(name)(found)
-        found = app
+        app.command(name)(loaded)
     else:
-        found.rich_markup_mode = _markup()
-    loaded = get_command(found)
-    loaded.name = name
-    for leaf in _leaves(loaded):
+        app = loaded
+        app.rich_markup_mode = _markup()
+    runnable = get_command(app)
+    runnable.name = name
+    for leaf in _leaves(runnable):
         known = {option for parameter in leaf.params for option in parameter.opts}
         leaf.params += [each for each in _late_options() if not known.intersection(each.opts)]
-    return loaded
+    return runnable
 
 
 def _leaves(command: Any) -> Iterator[Any]:

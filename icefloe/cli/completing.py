@@ -13,21 +13,21 @@ _MOST = 500
 Complete = Callable[[typer.Context, str], list[str]]
 
 
-def _quietly(names: Callable[[Any, str], Iterable[str]]) -> Complete:
+def _quietly(candidates: Callable[[Any, str], Iterable[str]]) -> Complete:
     """Names that begin as typed; none if the catalog cannot be asked, as a shell has no place for errors."""
 
-    @wraps(names)
+    @wraps(candidates)
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
-        start, found = time.monotonic(), []
+        start, names = time.monotonic(), []
         try:
-            for name in names(ctx, incomplete):
+            for name in candidates(ctx, incomplete):
                 if name.startswith(incomplete):
-                    found.append(name)
-                if len(found) >= _MOST or time.monotonic() - start > _SECONDS:
+                    names.append(name)
+                if len(names) >= _MOST or time.monotonic() - start > _SECONDS:
                     break
         except Exception:  # noqa: BLE001 - in the middle of a line that is being typed
-            return found
-        return found
+            return names
+        return names
 
     return complete
 

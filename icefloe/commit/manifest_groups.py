@@ -105,16 +105,16 @@ def groups_to_rewrite(
 
     `outdated` are locations of manifests that are not in the form that the table asks for.
     """
-    groups: dict[tuple[int, mf.ManifestContent], list[mf.ManifestFile]] = {}
+    by_kind: dict[tuple[int, mf.ManifestContent], list[mf.ManifestFile]] = {}
     for manifest in filter(choice.includes, live):
-        groups.setdefault((manifest.partition_spec_id, manifest.content), []).append(manifest)
-    found = []
-    for (spec_id, content), members in groups.items():
+        by_kind.setdefault((manifest.partition_spec_id, manifest.content), []).append(manifest)
+    groups = []
+    for (spec_id, content), members in by_kind.items():
         is_needed = any(each.manifest_path in outdated for each in members)
         reason = "paths in them are relative" if is_needed else _reason(metadata, spec_id, members, choice)
         if reason is not None:
-            found.append(ManifestGroup(spec_id, content, tuple(members), reason, is_needed))
-    return found
+            groups.append(ManifestGroup(spec_id, content, tuple(members), reason, is_needed))
+    return groups
 
 
 def outdated_manifests(

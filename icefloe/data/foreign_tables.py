@@ -80,14 +80,14 @@ def check_folder(location: str, storage: Storage) -> None:
 def inferred_schema(files: Sequence[ForeignFile], partition_columns: Sequence[str], storage: Storage) -> Schema:
     """The columns of all files by name, and those of their folders, whose types are as their texts look; all optional."""
 
-    def columns(file: ForeignFile) -> tuple[ForeignFile, Schema]:
+    def with_schema(file: ForeignFile) -> tuple[ForeignFile, Schema]:
         with storage.open_input(file.location, size=file.size) as source:
             return file, reader_of(file.file_format)(source, file.location, Schema(reserved.POS)).file_schema
 
-    found: dict[str, types.NestedField] = {}
-    for file, schema in parallel.in_order(columns, files, default_workers(), "icefloe-schemas"):
+    columns: dict[str, types.NestedField] = {}
+    for file, schema in parallel.in_order(with_schema, files, default_workers(), "icefloe-schemas"):
         for column in schema.fields:
-            known = found.setdefault(column.name, column)
+            known = columns.setdefault(column.name, column)
             if _plain(known) != _plain(column):
                 raise errors.InvalidInputError(
                     f"column {column.name!r} is {column.field_type} in {file.location}, and {known.field_type} in other files;"
@@ -95,8 +95,8 @@ def inferred_schema(files: Sequence[ForeignFile], partition_columns: Sequence[st
                 )
     for name in partition_columns:
         texts = {(file.partition or {}).get(name, pt.HIVE_NULL) for file in files} - {pt.HIVE_NULL, ""}
-        found.setdefault(name, types.NestedField(0, name, _type_of(texts)))
-    return _numbered(found)
+        columns.setdefault(name, types.NestedField(0, name, _type_of(texts)))
+    return _numbered(columns)
 
 
 def _numbered(columns: Mapping[str, types.NestedField]) -> Schema:

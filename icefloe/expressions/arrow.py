@@ -147,8 +147,8 @@ def _column(term: BoundTerm, rows: Rows) -> Column:
 
 def _extracted(term: BoundExtract, column: Column) -> Column:
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    found = [values_at(_plain_variants(chunk), term.path, term.field_type) for chunk in chunks or [_NO_VARIANTS]]
-    return pa.chunked_array(found) if isinstance(column, pa.ChunkedArray) else found[0]
+    values = [values_at(_plain_variants(chunk), term.path, term.field_type) for chunk in chunks or [_NO_VARIANTS]]
+    return pa.chunked_array(values) if isinstance(column, pa.ChunkedArray) else values[0]
 
 
 def _plain_variants(array: pa.Array) -> pa.StructArray:

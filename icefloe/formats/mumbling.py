@@ -148,10 +148,10 @@ def _decode_chunk(data: bytes, start: int, count: int) -> tuple[Bytes, int]:
         raise InvalidValueError(f"packed bytes have an exception at {int(places.max())} of {count}")
     high, start = _unpack(data, start + exceptions, exceptions, more)
     values[places] |= high << width
-    found = values + low
-    if len(found) and int(found.max()) > 0xFF:
-        raise InvalidValueError(f"packed bytes come to {int(found.max())}, which is more than a byte")
-    return found.astype(np.uint8), start
+    numbers = values + low
+    if len(numbers) and int(numbers.max()) > 0xFF:
+        raise InvalidValueError(f"packed bytes come to {int(numbers.max())}, which is more than a byte")
+    return numbers.astype(np.uint8), start
 
 
 def _pack(values: Bytes, width: int) -> bytes:

@@ -77,8 +77,8 @@ def table_filter(filters: Iterable[JavaObject], columns: Columns, *, for_files_o
     trees = (_usable(partial(catalyst.tree, expression), None) for expression in filters)
     nodes = [part for node in trees if node is not None for part in _conjuncts(node)]
     months: list[ex.Expression] = _usable(lambda: list(_months(nodes, columns)), [])
-    found = ex.conjunction(*(_or_true(node, columns, False) for node in nodes), *months)
-    return found if for_files_only else without_extracts(found)
+    predicate = ex.conjunction(*(_or_true(node, columns, False) for node in nodes), *months)
+    return predicate if for_files_only else without_extracts(predicate)
 
 
 def _usable(translate: Callable[[], T], otherwise: T) -> T:

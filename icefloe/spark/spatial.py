@@ -107,8 +107,8 @@ def _source(node: Node) -> Node:
 
 
 def _sedona_name(node: Node) -> str | None:
-    _, found, name = node.name.rpartition(_SEDONA)
-    return name if found else None
+    _, prefix, name = node.name.rpartition(_SEDONA)
+    return name if prefix else None
 
 
 def _sedona(node: Node) -> tuple[Node, GeoBox]:

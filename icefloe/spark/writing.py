@@ -58,8 +58,8 @@ _OPTIONS = (*_PROPERTIES, *_COMPRESSION, BRANCH, CHECK_NULLABILITY, *_MERGE_SCHE
 
 def session_properties(spark: SparkSession) -> dict[str, str]:
     """Properties that the settings of the session say for all tables."""
-    found = {name: spark.conf.get(setting, None) for setting, name in _SESSION_SETTINGS.items()}
-    return {name: value for name, value in found.items() if value is not None}
+    settings = {name: spark.conf.get(setting, None) for setting, name in _SESSION_SETTINGS.items()}
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 Change: TypeAlias = Callable[[RowOperations, DataFrame], md.Snapshot | None]

@@ -50,8 +50,8 @@ class TableFiles:
         """The entries of a part's files, whether the part has all of them or not, manifest by manifest."""
         source = self._source(part.snapshot)
         for manifest in self.manifests(part):
-            found = source.read(manifest, columns)
-            yield found.filter(_of_part(found, part))
+            entries = source.read(manifest, columns)
+            yield entries.filter(_of_part(entries, part))
 
     def manifests(self, part: Part) -> list[ManifestFile]:
         """The data manifests that hold a part's files, in the order of positions."""

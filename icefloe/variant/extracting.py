@@ -146,9 +146,9 @@ def _at(column: pa.StructArray, path: Path) -> Slices:
         starts, ends = np.full(len(slices), -1, np.int64), np.zeros(len(slices), np.int64)
         if step in names.numbers:
             fields = fields_of(slices, names)
-            found = fields.names == names.numbers[step]
-            owners = fields.owners[found]
-            starts[owners], ends[owners] = fields.slices.starts[found], fields.slices.ends[found]
+            is_named = fields.names == names.numbers[step]
+            owners = fields.owners[is_named]
+            starts[owners], ends[owners] = fields.slices.starts[is_named], fields.slices.ends[is_named]
         slices = Slices(slices.data, starts, ends, slices.rows)
     return slices
 
@@ -207,10 +207,10 @@ def _with_odd(slices: Slices, odd: Mask, is_fit: Mask, numbers: Any, field_type:
 def _replaced(typed: pa.Array, others: list[Value], odd: Mask) -> pa.Array:
     if not others:
         return typed
-    found = typed.to_pylist()
+    values = typed.to_pylist()
     for place, value in zip(np.flatnonzero(odd).tolist(), others, strict=True):
-        found[place] = value
-    return pa.array(found, typed.type)
+        values[place] = value
+    return pa.array(values, typed.type)
 
 
 def _one_by_one(slices: Slices, odd: Mask, field_type: types.IcebergType) -> list[Value]:

@@ -50,6 +50,6 @@ def _escaped(name: str) -> str:
     return "".join(_ESCAPES.get(letter) or (f"\\u{ord(letter):04x}" if letter < " " else letter) for letter in name)
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    code = found[1]
+def _unescaped(match: re.Match[str]) -> str:
+    code = match[1]
     return chr(int(code[1:], 16)) if len(code) > 1 else _UNESCAPED.get(code, code)

@@ -114,8 +114,8 @@ class Slices:
             pa.binary(), len(borders) - 1, [None, pa.py_buffer(borders), pa.py_buffer(self.data)]
         )
         places = np.empty(len(self), np.int64)
-        found = np.flatnonzero(is_there)
-        places[found[order]] = np.arange(0, 2 * len(order), 2)
+        present = np.flatnonzero(is_there)
+        places[present[order]] = np.arange(0, 2 * len(order), 2)
         return both.take(pa.array(places, mask=~is_there))
 
 

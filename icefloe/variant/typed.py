@@ -132,13 +132,13 @@ def _decimals(slices: Slices, kind: pa.DataType) -> tuple[Mask, pa.Array]:
 def _wide_decimals(slices: Slices, kind: pa.DataType) -> tuple[Mask, pa.Array]:
     """Numbers of more digits than fit in 64 bits, one by one."""
     is_number = slices.is_kind(*INTEGERS, *DECIMALS)
-    found: list[Decimal | None] = [None] * len(slices)
+    decimals: list[Decimal | None] = [None] * len(slices)
     data = slices.data.tobytes() if is_number.any() else b""
     for index in np.flatnonzero(is_number).tolist():
         number = Decimal(read_primitive(data, int(slices.starts[index]), int(slices.ends[index])).value)
-        found[index] = rescaled(number, kind.precision, kind.scale)
-    is_fit = np.array([number is not None for number in found], np.bool_)
-    return is_fit, pa.array(found, kind)
+        decimals[index] = rescaled(number, kind.precision, kind.scale)
+    is_fit = np.array([number is not None for number in decimals], np.bool_)
+    return is_fit, pa.array(decimals, kind)
 
 
 def rescaled(number: Decimal, precision: int, scale: int) -> Decimal | None:

@@ -53,9 +53,9 @@ def _describe(run: Invocation, name: str, entity: str) -> bool:
     if entity in ("any", "namespace"):
         namespace = parse_namespace(name)
         if run.catalog.namespace_exists(namespace):
-            found = run.catalog.load_namespace_properties(namespace)
-            record = {"kind": "namespace", "name": show_table(namespace), "properties": found}
-            run.out.record(record, lambda: _property_lines(run.out, f"{name}  namespace", found))
+            properties = run.catalog.load_namespace_properties(namespace)
+            record = {"kind": "namespace", "name": show_table(namespace), "properties": properties}
+            run.out.record(record, lambda: _property_lines(run.out, f"{name}  namespace", properties))
             return True
     return False
 

@@ -31,13 +31,13 @@ def diff(
     if not rows and (where or key):
         raise typer.BadParameter("--where and --key are for --rows")
     with invocation(ctx) as run:
-        found = _between(run.table(name), run.table(other))
+        diff = _between(run.table(name), run.table(other))
         if rows:
-            is_different = _show_rows(run, found, where, key)
+            is_different = _show_rows(run, diff, where, key)
         elif files:
-            is_different = _show_files(run, found)
+            is_different = _show_files(run, diff)
         else:
-            is_different = _show(run, found, schema)
+            is_different = _show(run, diff, schema)
         if is_different:
             raise typer.Exit(exits.FINDINGS)
 
@@ -49,8 +49,8 @@ def _between(one: NamedTable, two: NamedTable) -> TableDiff:
     return two.table.diff(None if before is None else before.snapshot_id, None if after is None else after.snapshot_id)
 
 
-def _show_rows(run: Invocation, found: TableDiff, where: str | None, key: str | None) -> bool:
-    reader = found.rows(where, () if key is None else selected(key))
+def _show_rows(run: Invocation, diff: TableDiff, where: str | None, key: str | None) -> bool:
+    reader = diff.rows(where, () if key is None else selected(key))
     count = 0
 
     def counted() -> Iterator[pa.RecordBatch]:
@@ -63,25 +63,25 @@ def _show_rows(run: Invocation, found: TableDiff, where: str | None, key: str | 
     return count > 0
 
 
-def _show_files(run: Invocation, found: TableDiff) -> bool:
+def _show_files(run: Invocation, diff: TableDiff) -> bool:
     parts = []
-    for change, part in (("added", found.added_files()), ("removed", found.removed_files())):
+    for change, part in (("added", diff.added_files()), ("removed", diff.removed_files())):
         parts.append(part.add_column(0, "change", pa.array([change] * part.num_rows, pa.string())))
     files = pa.concat_tables(parts)
     run.out.table(files)
     return bool(files.num_rows)
 
 
-def _show(run: Invocation, found: TableDiff, only_schema: bool) -> bool:
+def _show(run: Invocation, diff: TableDiff, only_schema: bool) -> bool:
     record: dict[str, Any] = {
-        "from_snapshot_id": None if found.before is None else found.before.snapshot_id,
-        "to_snapshot_id": None if found.after is None else found.after.snapshot_id,
-        "columns": [_column(change) for change in found.columns],
+        "from_snapshot_id": None if diff.before is None else diff.before.snapshot_id,
+        "to_snapshot_id": None if diff.after is None else diff.after.snapshot_id,
+        "columns": [_column(change) for change in diff.columns],
     }
     if not only_schema:
-        record |= {"added": _counts(found.added_files()), "removed": _counts(found.removed_files())}
-    run.out.record(record, lambda: _lines(found, record))
-    return bool(found.columns) or any(record.get(side, {}).get("files") for side in ("added", "removed"))
+        record |= {"added": _counts(diff.added_files()), "removed": _counts(diff.removed_files())}
+    run.out.record(record, lambda: _lines(diff, record))
+    return bool(diff.columns) or any(record.get(side, {}).get("files") for side in ("added", "removed"))
 
 
 def _column(change: ColumnChange) -> dict[str, Any]:
@@ -101,8 +101,8 @@ def _counts(files: pa.Table) -> dict[str, int]:
     }
 
 
-def _lines(found: TableDiff, record: dict[str, Any]) -> Iterator[str]:
-    for change in found.columns:
+def _lines(diff: TableDiff, record: dict[str, Any]) -> Iterator[str]:
+    for change in diff.columns:
         before, after = change.before, change.after
         if before is None and after is not None:
             yield f"column   + {after.name} {after.field_type}"

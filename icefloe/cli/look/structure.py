@@ -117,12 +117,12 @@ def sort_order(ctx: typer.Context, name: TableName) -> None:
 def uuid(ctx: typer.Context, name: TableName) -> None:
     """Print the UUID of a table."""
     with invocation(ctx) as run:
-        found = run.table(name).table.metadata.table_uuid
-        run.out.record({"uuid": found}, lambda: [str(found)])
+        table_uuid = run.table(name).table.metadata.table_uuid
+        run.out.record({"uuid": table_uuid}, lambda: [str(table_uuid)])
 
 
 def location(ctx: typer.Context, name: TableName) -> None:
     """Print the location of a table."""
     with invocation(ctx) as run:
-        found = run.table(name).table.location()
-        run.out.record({"location": found}, lambda: [str(found)])
+        table_location = run.table(name).table.location()
+        run.out.record({"location": table_location}, lambda: [str(table_location)])

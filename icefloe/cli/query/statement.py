@@ -143,14 +143,14 @@ def _uses(tree: Any) -> Iterator[TableUse]:
 
 def _tables(tree: Any) -> list[Any]:
     """Where tables are named, other than those that the statement itself defines; each gets a number."""
-    found: dict[int, Any] = {}
+    tables: dict[int, Any] = {}
     for scope in traverse_scope(tree):
         for source in scope.sources.values():
             if isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier):
-                found.setdefault(id(source), source)
-    for number, table in enumerate(found.values()):
+                tables.setdefault(id(source), source)
+    for number, table in enumerate(tables.values()):
         table.meta["icefloe"] = number
-    return list(found.values())
+    return list(tables.values())
 
 
 class _NotUnderstoodError(Exception):

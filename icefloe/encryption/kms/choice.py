@@ -54,21 +54,21 @@ def _made(name: str, properties: Mapping[str, str]) -> Kms:
     if not (module and colon and attribute):
         raise InvalidPropertyError(f"{KMS_IMPL!r} is {name!r}; it must be 'module:Class', or one of {', '.join(_JAVA)}")
     if name in _OWN.values():
-        found = getattr(importlib.import_module(module), attribute)
+        service_class = getattr(importlib.import_module(module), attribute)
     else:
-        found = _imported(module, attribute)
-    made: Kms = found(dict(properties))
+        service_class = _imported(module, attribute)
+    service: Kms = service_class(dict(properties))
     for method in ("wrap_key", "unwrap_key"):
-        if not callable(getattr(made, method, None)):
+        if not callable(getattr(service, method, None)):
             raise InvalidPropertyError(f"{KMS_IMPL!r} is {name!r}, which has no method {method!r}")
-    return made
+    return service
 
 
 def _imported(module: str, attribute: str) -> partial[object] | type[Kms]:
     try:
-        found: type[Kms] = getattr(importlib.import_module(module), attribute)
+        service_class: type[Kms] = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise InvalidPropertyError(
             f"{KMS_IMPL!r} is '{module}:{attribute}', which cannot be imported: {error}"
         ) from error
-    return found
+    return service_class

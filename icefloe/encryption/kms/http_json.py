@@ -33,22 +33,22 @@ def ask(service: str, url: str, headers: Mapping[str, str], body: Mapping[str, s
     if answer.status_code != 200:
         raise EncryptionError(f"{service} refused, with status {answer.status_code}")
     try:
-        found = answer.json()
+        content = answer.json()
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        content = None
+    if not isinstance(content, dict):
         raise EncryptionError(f"{service} did not answer with a JSON object")
-    return found
+    return content
 
 
 def text_of(service: str, answer: Mapping[str, object], *path: str) -> str:
     """The text at a path of an answer."""
-    found: object = answer
+    value: object = answer
     for name in path:
-        found = found.get(name) if isinstance(found, Mapping) else None
-    if not isinstance(found, str):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    if not isinstance(value, str):
         raise EncryptionError(f"{service} answered without {'.'.join(path)}")
-    return found
+    return value
 
 
 def to_base64(data: bytes) -> str:

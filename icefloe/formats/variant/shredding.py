@@ -189,8 +189,8 @@ def _rest_columns(
     by_number = {number: name for name, number in names.numbers.items()}
     more = {}
     for number in numbers.tolist():
-        found = fields.names == number
-        name, owners = by_number[number], fields.owners[found]
+        is_named = fields.names == number
+        name, owners = by_number[number], fields.owners[is_named]
         if name in columns:
             if not _valid(columns[name])[owners].all():
                 raise CorruptFileError(
@@ -198,7 +198,7 @@ def _rest_columns(
                 )
             continue
         starts, ends = np.full(len(rest), -1, np.int64), np.zeros(len(rest), np.int64)
-        starts[owners], ends[owners] = fields.slices.starts[found], fields.slices.ends[found]
+        starts[owners], ends[owners] = fields.slices.starts[is_named], fields.slices.ends[is_named]
         more[name] = Slices(slices.data, starts, ends, slices.rows).as_binary()
     return more
 

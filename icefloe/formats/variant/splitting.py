@@ -113,10 +113,10 @@ def _split_objects(
     for name, form in shredded.items():
         starts, ends = np.full(len(slices), -1, np.int64), np.zeros(len(slices), np.int64)
         if name in names.numbers:
-            found = fields.names == names.numbers[name]
-            starts[fields.owners[found]] = fields.slices.starts[found]
-            ends[fields.owners[found]] = fields.slices.ends[found]
-            is_left &= ~found
+            is_named = fields.names == names.numbers[name]
+            starts[fields.owners[is_named]] = fields.slices.starts[is_named]
+            ends[fields.owners[is_named]] = fields.slices.ends[is_named]
+            is_left &= ~is_named
         groups.append(_group(_split(Slices(slices.data, starts, ends, slices.rows), names, form), form))
     left = Slices(slices.data, fields.slices.starts[is_left], fields.slices.ends[is_left], fields.slices.rows[is_left])
     rest = _rests(left, fields.owners[is_left], fields.ids[is_left], len(slices))

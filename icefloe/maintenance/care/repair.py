@@ -116,8 +116,8 @@ def plan_repair(
     name = branch or MAIN_BRANCH
     head = branch_head(table.refresh().metadata, branch)
     report = _check(table, name, level, progress)
-    found = find_repairs(table, head, report)
-    return RepairPlan(found.proposals, found.refused, report, name, _table=table)
+    repairs = find_repairs(table, head, report)
+    return RepairPlan(repairs.proposals, repairs.refused, report, name, _table=table)
 
 
 def _check(table: MaintainedTable, branch: str, level: Level | str, progress: Listener | None) -> VerificationReport:

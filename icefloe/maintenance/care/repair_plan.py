@@ -196,9 +196,9 @@ class _Search:
         for location in missing.keys() - {identity(entry.data_file.file_path) for entry in entries} - _paths(entries):
             self._refused.append(f"{missing[location]}: no file of the branch is there")
         sources = _same_files(self._table, [entry.data_file for entry in entries])
-        found = [entry.data_file for entry in entries if entry.data_file.file_path in sources]
-        if found:
-            pairs = tuple((file.file_path, sources[file.file_path]) for file in found)
+        lost = [entry.data_file for entry in entries if entry.data_file.file_path in sources]
+        if lost:
+            pairs = tuple((file.file_path, sources[file.file_path]) for file in lost)
             yield Proposal(
                 RepairKind.RESTORE_FILES,
                 tuple(f"{path} is also at {source}" for path, source in pairs),
@@ -390,9 +390,9 @@ def _same_files(table: MaintainedTable, missing: Sequence[mf.DataFile]) -> dict[
     if not missing or table.metadata.location is None:
         return {}
     keys = {(file.file_path.rpartition("/")[2], file.file_size_in_bytes): file.file_path for file in missing}
-    found: dict[str, list[str]] = {}
+    locations: dict[str, list[str]] = {}
     for info in table.storage.list_prefix(table.metadata.location):
         path = keys.get((info.location.rpartition("/")[2], info.size))
         if path is not None and identity(path) != identity(info.location):
-            found.setdefault(path, []).append(info.location)
-    return {path: places[0] for path, places in found.items() if len(places) == 1}
+            locations.setdefault(path, []).append(info.location)
+    return {path: places[0] for path, places in locations.items() if len(places) == 1}

@@ -165,15 +165,15 @@ class _Copy:
     def _manifests_and_content(self) -> list[MovedFile]:
         """Manifests that the copy lacks, written again after the delete files whose sizes they hold; with all their files."""
         new, old = self._manifests()
-        found = list(self._map("manifests", self._relocation.files_of, new))
-        deletes = {identity(file.path): file for part in found for file in part.deletes}
+        parts = list(self._map("manifests", self._relocation.files_of, new))
+        deletes = {identity(file.path): file for part in parts for file in part.deletes}
         sizes = self._delete_files(deletes)
-        moved = [part.moved for part in found if part.moved is not None]
-        tasks = [(part.manifest, _of_manifest(part, sizes)) for part in found if part.moved is None]
+        moved = [part.moved for part in parts if part.moved is not None]
+        tasks = [(part.manifest, _of_manifest(part, sizes)) for part in parts if part.moved is None]
         moved += self._map("manifests", self._relocation.moved_manifest, tasks)
         for file in moved:
             self._note(file)
-        self._content(found)
+        self._content(parts)
         return [*moved, *self._map("manifests", self._relocation.manifest_at_target, old)]
 
     def _manifests(self) -> tuple[list[mf.ManifestFile], list[mf.ManifestFile]]:
@@ -195,9 +195,9 @@ class _Copy:
         sizes = [*written, *self._map("deletes", relocation.deletes_at_target, old)]
         return {identity(file.path): file.size for file in sizes}
 
-    def _content(self, found: Iterable[FilesOfManifest]) -> None:
+    def _content(self, parts: Iterable[FilesOfManifest]) -> None:
         """The data files, each once; delete files are on the list already."""
-        of_data = [part for part in found if part.manifest.content is mf.ManifestContent.DATA]
+        of_data = [part for part in parts if part.manifest.content is mf.ManifestContent.DATA]
         files = pa.table(
             {
                 "path": pa.chunked_array([part.paths for part in of_data], pa.string()),

@@ -72,14 +72,14 @@ class MatchKeys:
 
     def __call__(self, group: MatchGroup) -> MatchedGroup:
         """The deletes of one group, written."""
-        found: list[list[planning.Numbers]] = [[] for _ in group.tasks]
+        positions_by_task: list[list[planning.Numbers]] = [[] for _ in group.tasks]
         for keys, concerned in zip(group.key_sets, group.concerned, strict=True):
             tasks = [group.tasks[number] for number in concerned]
             for number, positions in self._hits(keys, tasks):
-                found[concerned[number]].append(positions)
+                positions_by_task[concerned[number]].append(positions)
         matches = _Matches()
         loader = DeleteLoader(self.metadata, self.storage)
-        for task, parts in zip(group.tasks, found, strict=True):
+        for task, parts in zip(group.tasks, positions_by_task, strict=True):
             if parts:
                 matches.add(task, DeletionVector.from_positions(np.concatenate(parts)), loader.positions(task))
         return self._written(matches)

@@ -218,11 +218,11 @@ def _sort_out(
         is_needed, is_conflicting = needed.compare(batch["location"])
         conflicts += batch["location"].filter(pa.array(is_conflicting)).to_pylist()[: _MOST_CONFLICTS - len(conflicts)]
         stays = is_needed if request.mismatch is PrefixMismatch.DELETE else is_needed | is_conflicting
-        found = batch.filter(pa.array(~stays))
+        unneeded = batch.filter(pa.array(~stays))
         if strange:
-            found = found.filter(pc.invert(pc.is_in(found["location"], pa.array(sorted(strange)))))
-        orphans.write(found if left is None else found.slice(0, left))
-        left = None if left is None else max(left - len(found), 0)
+            unneeded = unneeded.filter(pc.invert(pc.is_in(unneeded["location"], pa.array(sorted(strange)))))
+        orphans.write(unneeded if left is None else unneeded.slice(0, left))
+        left = None if left is None else max(left - len(unneeded), 0)
     if conflicts and request.mismatch is PrefixMismatch.ERROR:
         raise _mismatch(needed, conflicts)
 

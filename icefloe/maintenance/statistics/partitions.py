@@ -236,9 +236,9 @@ def _carried_on(counter: PartitionCounter, file: md.PartitionStatisticsFile, sna
     if any((amounts < 0).any() for amounts in totals.sums.values()):
         raise _Doubt("more was removed from a partition since than the earlier file has of it")
     totals = _occupied(totals)
-    expected, found = counter.totals_by_spec(snapshot), _totals_by_spec(totals)
-    if found != expected:
-        raise _Doubt(f"the earlier file and the changes since add up to {found}, the manifest list says {expected}")
+    expected, counted = counter.totals_by_spec(snapshot), _totals_by_spec(totals)
+    if counted != expected:
+        raise _Doubt(f"the earlier file and the changes since add up to {counted}, the manifest list says {expected}")
     return totals
 
 

@@ -40,7 +40,7 @@ class Directory:
         roles: dict[str, set[str]] = {}
         for role, member in self.members:
             roles.setdefault(member, set()).add(role)
-        return {member: frozenset(found) for member, found in roles.items()}
+        return {member: frozenset(names) for member, names in roles.items()}
 
     @cached_property
     def _grantees(self) -> BoundedCache[Principal, frozenset[str]]:

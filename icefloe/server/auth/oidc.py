@@ -98,8 +98,8 @@ class OidcIssuer:
         return f"{self.settings.name}:{subject}"
 
     def _roles(self, claims: Mapping[str, Any]) -> frozenset[str]:
-        found = None if self.settings.roles_claim is None else _claim(claims, self.settings.roles_claim)
-        entries = found if isinstance(found, list) else found.split() if isinstance(found, str) else [found]
+        claim = None if self.settings.roles_claim is None else _claim(claims, self.settings.roles_claim)
+        entries = claim if isinstance(claim, list) else claim.split() if isinstance(claim, str) else [claim]
         roles = (_text(entry) for entry in entries[:_MOST_ROLES])
         return frozenset(f"{self.settings.name}:{role}" for role in roles if role is not None)
 

@@ -115,16 +115,16 @@ def page_of(scan: PreparedScan, part: Part, page_files: int, check: Check) -> Pa
     stop = part.start + page_files
     is_more_wanted = part.stop is None or part.stop > stop
     with closing(_tasks(plan, check)) as tasks:
-        found = [*islice(tasks, part.start, stop + 1 if is_more_wanted else part.stop)]
-        shown = tuple(map(scan.shown, found[:page_files]))
-    return Page(shown, (replace(part, start=stop),) if len(found) > page_files else ())
+        page = [*islice(tasks, part.start, stop + 1 if is_more_wanted else part.stop)]
+        shown = tuple(map(scan.shown, page[:page_files]))
+    return Page(shown, (replace(part, start=stop),) if len(page) > page_files else ())
 
 
 def _enough(scan: PreparedScan, plan: PlanRequest, page_files: int, check: Check) -> tuple[FileScanTask, ...] | None:
     """The files that have as many rows as the client asks for; None if they are more than a page."""
     with closing(Plan(_progress(plan)).tasks()) as tasks:
-        found = [scan.shown(task) for task in _checked(islice(tasks, page_files + 1), check)]
-    return tuple(found) if len(found) <= page_files else None
+        shown = [scan.shown(task) for task in _checked(islice(tasks, page_files + 1), check)]
+    return tuple(shown) if len(shown) <= page_files else None
 
 
 def _tasks(plan: PlanRequest, check: Check) -> Generator[FileScanTask, None, None]:
