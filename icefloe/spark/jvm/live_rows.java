@@ -1,0 +1,441 @@
+// Spark's Parquet format for files of which some rows are deleted: only the others come out.
+//
+// Its reader replaces the generator of row positions in Spark's vectorized reader by one that keeps, for each batch, which rows
+// are live, and gives the batch on with its columns mapped through them. Positions are exact where row groups and pages are
+// skipped, as Spark's reader announces the row ranges that it reads. The deleted rows come with the file, as a portable 32-bit
+// roaring bitmap.
+package PACKAGE;
+
+import java.io.Closeable;
+import java.io.IOException;
+import java.io.Serializable;
+import java.lang.reflect.Field;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.BitSet;
+import java.util.NoSuchElementException;
+import java.util.PrimitiveIterator;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.parquet.column.page.PageReadStore;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.BoundReference;
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
+import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.execution.datasources.RecordReaderIterator;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetRowIndexUtil;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetUtils;
+import org.apache.spark.sql.execution.datasources.parquet.VectorizedParquetRecordReader;
+import org.apache.spark.sql.execution.vectorized.WritableColumnVector;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarArray;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.sql.vectorized.ColumnarMap;
+import org.apache.spark.unsafe.types.UTF8String;
+import org.roaringbitmap.BitSetUtil;
+import org.roaringbitmap.RoaringBitmap;
+import scala.Function1;
+import scala.Option;
+import scala.collection.immutable.Map;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.AbstractFunction1;
+
+/** What Python calls. */
+public class Entry {
+  public Entry() throws NoSuchFieldException {
+    // The two private fields of Spark that all of this relies on: known to be there before a task needs them.
+    SparkReader.wrapped();
+    SparkReader.generator();
+  }
+
+  /** The format of files with deleted rows. */
+  public ParquetFileFormat format() {
+    return new LiveRowsFormat();
+  }
+
+  /**
+   * The files as Spark lists them: each row of constants with as many of the files as its size says, and with each file its
+   * deleted rows, which are one part of `deleted` after the other.
+   */
+  public Seq directories(InternalRow[] rows, FileStatus[] statuses, byte[] sizes, byte[] deleted, byte[] lengths) {
+    ByteBuffer sizeOf = ByteBuffer.wrap(sizes);
+    ByteBuffer lengthOf = ByteBuffer.wrap(lengths);
+    ArrayList directories = new ArrayList();
+    int file = 0;
+    int start = 0;
+    for (int i = 0; i < rows.length; i++) {
+      ArrayList files = new ArrayList();
+      for (int end = file + sizeOf.getInt(); file < end; file++) {
+        int next = start + lengthOf.getInt();
+        byte[] own = Arrays.copyOfRange(deleted, start, next);
+        files.add(new FileStatusWithMetadata(statuses[file], new Map.Map1(LiveRowsFormat.DELETED, own)));
+        start = next;
+      }
+      directories.add(new PartitionDirectory(rows[i], CollectionConverters.asScala(files).toSeq()));
+    }
+    return CollectionConverters.asScala(directories).toSeq();
+  }
+}
+
+/** The private parts of Spark's reader. */
+class SparkReader {
+  static Field wrapped() throws NoSuchFieldException {
+    Field field = RecordReaderIterator.class.getDeclaredField("rowReader");
+    field.setAccessible(true);
+    return field;
+  }
+
+  static Field generator() throws NoSuchFieldException {
+    Field field = VectorizedParquetRecordReader.class.getDeclaredField("rowIndexGenerator");
+    field.setAccessible(true);
+    return field;
+  }
+}
+
+/** The format. It equals itself in other plans, so that Spark can reuse exchanges and caches. */
+class LiveRowsFormat extends ParquetFileFormat {
+  static final String DELETED = "icefloe.deleted";
+  static final String POSITION = ParquetFileFormat.ROW_INDEX_TEMPORARY_COLUMN_NAME();
+
+  public Function1 buildReaderWithPartitionValues(
+      SparkSession session, StructType data, StructType constants, StructType required, Seq filters, Map options, Configuration conf) {
+    boolean inBatches = options.get("returning_batch").contains("true");
+    int position = ParquetRowIndexUtil.findRowIndexColumnIndexInSchema(required);
+    // The question that Spark's reader asks, to decide whether it reads vectors.
+    if (inBatches || ParquetUtils.isBatchReadSupportedForSchema(session.sessionState().conf(), all(constants, required))) {
+      // The reader creates a generator of positions for itself only where a column asks for them; ours is given to it anyway.
+      Function1 reader = super.buildReaderWithPartitionValues(session, data, constants, required, filters, options, conf);
+      return new LiveVectors(reader, position, inBatches);
+    }
+    StructType read = position >= 0 ? required : required.add(POSITION, DataTypes.LongType);
+    Function1 reader = super.buildReaderWithPartitionValues(session, data, constants, read, filters, options, conf);
+    return new LiveRecords(reader, read, constants, position >= 0);
+  }
+
+  private static StructType all(StructType constants, StructType required) {
+    StructType all = constants;
+    for (int i = 0; i < required.length(); i++) all = all.add(required.fields()[i]);
+    return all;
+  }
+
+  /** Columns of files may come through a mapping; constants need none. */
+  public Option vectorTypes(StructType required, StructType constants, SQLConf conf) {
+    ArrayList names = new ArrayList();
+    for (int i = 0; i < required.length(); i++) names.add(ColumnVector.class.getName());
+    for (int i = 0; i < constants.length(); i++) names.add("org.apache.spark.sql.execution.vectorized.ConstantColumnVector");
+    return Option.apply(CollectionConverters.asScala(names).toSeq());
+  }
+
+  public boolean equals(Object other) {
+    return other != null && other.getClass() == getClass();
+  }
+
+  public int hashCode() {
+    return getClass().hashCode();
+  }
+
+  public String toString() {
+    return "Parquet";
+  }
+
+  /** The deleted rows of a file. */
+  static BitSet deleted(PartitionedFile file) throws IOException {
+    RoaringBitmap rows = new RoaringBitmap();
+    rows.deserialize(ByteBuffer.wrap((byte[]) file.otherConstantMetadataColumnValues().apply(DELETED)));
+    return BitSetUtil.bitsetOf(rows);
+  }
+}
+
+/** From a file to its live rows, by Spark's vectorized reader: in batches, or one by one. */
+class LiveVectors extends AbstractFunction1 implements Serializable {
+  private final Function1 reader;
+  private final int position;
+  private final boolean inBatches;
+
+  LiveVectors(Function1 reader, int position, boolean inBatches) {
+    this.reader = reader;
+    this.position = position;
+    this.inBatches = inBatches;
+  }
+
+  public Object apply(Object file) {
+    RecordReaderIterator batches = (RecordReaderIterator) reader.apply(file);
+    try {
+      LivePositions live = new LivePositions(position, LiveRowsFormat.deleted((PartitionedFile) file));
+      VectorizedParquetRecordReader vectors = (VectorizedParquetRecordReader) SparkReader.wrapped().get(batches);
+      SparkReader.generator().set(vectors, live);
+      if (!inBatches) vectors.enableReturningBatches();
+      MappedBatches mapped = new MappedBatches(batches, live, ((PartitionedFile) file).partitionValues().numFields());
+      return inBatches ? (Object) mapped : (Object) new RowsOfBatches(mapped);
+    } catch (Exception e) {
+      batches.close();
+      throw new IllegalStateException(
+          "the deleted rows of " + ((PartitionedFile) file).filePath() + " cannot be left out; set spark.icefloe.jvm.enabled to false", e);
+    }
+  }
+}
+
+/** Spark's reader asks it for the positions of each batch, and that is where the deleted rows are left out. */
+class LivePositions extends ParquetRowIndexUtil.RowIndexGenerator {
+  /** Which rows of the batch are live, and how many. */
+  int[] rows = new int[0];
+  int count;
+  /** How many rows the batch has. */
+  int size;
+
+  private final boolean isColumn;
+  private final BitSet deleted;
+  /** The position of the next row, or of the first of the row group if some of its pages are skipped. */
+  private long next;
+  private PrimitiveIterator.OfLong some;
+
+  LivePositions(int column, BitSet deleted) {
+    super(column);
+    this.isColumn = column >= 0;
+    this.deleted = deleted;
+  }
+
+  public void initFromPageReadStore(PageReadStore pages) {
+    super.initFromPageReadStore(pages);
+    next = ((Long) pages.getRowIndexOffset().get()).longValue();
+    some = (PrimitiveIterator.OfLong) pages.getRowIndexes().orElse(null);
+  }
+
+  /** For each batch. (The type of the first argument has no public name.) */
+  public void populateRowIndex(org.apache.spark.sql.execution.datasources.parquet.ParquetColumnVector[] columns, int batchSize) {
+    if (rows.length < batchSize) rows = new int[batchSize];
+    if (isColumn) {
+      super.populateRowIndex(columns, batchSize);
+    } else {
+      choose(null, batchSize);
+    }
+  }
+
+  /** The same with the column to fill. */
+  public void populateRowIndex(WritableColumnVector column, int batchSize) {
+    choose(column, batchSize);
+  }
+
+  private void choose(WritableColumnVector column, int batchSize) {
+    int[] kept = rows;
+    int live = 0;
+    if (some == null) {
+      int first = (int) next;
+      int gone = deleted.nextSetBit(first);
+      if (gone < 0 || gone >= first + batchSize) {
+        live = batchSize;
+      } else {
+        for (int row = 0; row < batchSize; row++) {
+          int end = gone < 0 ? batchSize : Math.min(batchSize, gone - first);
+          while (row < end) kept[live++] = row++;
+          gone = deleted.nextSetBit(first + row + 1);
+        }
+      }
+      if (column != null) {
+        for (int row = 0; row < batchSize; row++) column.putLong(row, next + row);
+      }
+      next += batchSize;
+    } else {
+      for (int row = 0; row < batchSize; row++) {
+        long place = next + some.nextLong();
+        if (!deleted.get((int) place)) kept[live++] = row;
+        if (column != null) column.putLong(row, place);
+      }
+    }
+    count = live;
+    size = batchSize;
+  }
+}
+
+/** The batches of Spark's reader, with live rows only. */
+class MappedBatches implements scala.collection.Iterator, Closeable {
+  private final RecordReaderIterator batches;
+  private final LivePositions live;
+  private final int constants;
+  private ColumnarBatch real;
+  private int[] rows;
+  private ColumnarBatch mapped;
+
+  MappedBatches(RecordReaderIterator batches, LivePositions live, int constants) {
+    this.batches = batches;
+    this.live = live;
+    this.constants = constants;
+  }
+
+  public boolean hasNext() {
+    return batches.hasNext();
+  }
+
+  public Object next() {
+    ColumnarBatch batch = (ColumnarBatch) batches.next();
+    if (live.count == live.size) return batch;
+    if (batch != real || rows != live.rows) {
+      real = batch;
+      rows = live.rows;
+      ColumnVector[] columns = new ColumnVector[batch.numCols()];
+      for (int i = 0; i < columns.length; i++) {
+        columns[i] = i < columns.length - constants ? new MappedVector(batch.column(i), rows) : batch.column(i);
+      }
+      mapped = new ColumnarBatch(columns);
+    }
+    mapped.setNumRows(live.count);
+    return mapped;
+  }
+
+  public void close() {
+    batches.close();
+  }
+}
+
+/** The rows of batches, for plans that take one at a time. */
+class RowsOfBatches implements scala.collection.Iterator, Closeable {
+  private final MappedBatches batches;
+  private ColumnarBatch batch;
+  private int row;
+
+  RowsOfBatches(MappedBatches batches) {
+    this.batches = batches;
+  }
+
+  public boolean hasNext() {
+    while (batch == null || row >= batch.numRows()) {
+      if (!batches.hasNext()) return false;
+      batch = (ColumnarBatch) batches.next();
+      row = 0;
+    }
+    return true;
+  }
+
+  public Object next() {
+    if (!hasNext()) throw new NoSuchElementException();
+    return batch.getRow(row++);
+  }
+
+  public void close() {
+    batches.close();
+  }
+}
+
+/** A column of which some rows are left out. It belongs to Spark's reader, which closes it. */
+class MappedVector extends ColumnVector {
+  private final ColumnVector real;
+  private final int[] rows;
+  private final ColumnVector[] children;
+
+  MappedVector(ColumnVector real, int[] rows) {
+    super(real.dataType());
+    this.real = real;
+    this.rows = rows;
+    // Intervals have three parts, variants two.
+    this.children = new ColumnVector[real.dataType() instanceof StructType ? ((StructType) real.dataType()).length() : 3];
+  }
+
+  public void close() {}
+  public void closeIfFreeable() {}
+  public boolean hasNull() { return real.hasNull(); }
+  public int numNulls() { return real.numNulls(); }
+  public boolean isNullAt(int row) { return real.isNullAt(rows[row]); }
+  public boolean getBoolean(int row) { return real.getBoolean(rows[row]); }
+  public byte getByte(int row) { return real.getByte(rows[row]); }
+  public short getShort(int row) { return real.getShort(rows[row]); }
+  public int getInt(int row) { return real.getInt(rows[row]); }
+  public long getLong(int row) { return real.getLong(rows[row]); }
+  public float getFloat(int row) { return real.getFloat(rows[row]); }
+  public double getDouble(int row) { return real.getDouble(rows[row]); }
+  public ColumnarArray getArray(int row) { return real.getArray(rows[row]); }
+  public ColumnarMap getMap(int row) { return real.getMap(rows[row]); }
+  public Decimal getDecimal(int row, int precision, int scale) { return real.getDecimal(rows[row], precision, scale); }
+  public UTF8String getUTF8String(int row) { return real.getUTF8String(rows[row]); }
+  public byte[] getBinary(int row) { return real.getBinary(rows[row]); }
+
+  /** Of structs, variants and intervals, whose parts are at the same row. */
+  public ColumnVector getChild(int index) {
+    if (children[index] == null) children[index] = new MappedVector(real.getChild(index), rows);
+    return children[index];
+  }
+}
+
+/** From a file to its live rows, by Spark's reader of records, which gives their positions as a column. */
+class LiveRecords extends AbstractFunction1 implements Serializable {
+  private final Function1 reader;
+  private final StructType read;
+  private final StructType constants;
+  private final boolean keepsPosition;
+
+  LiveRecords(Function1 reader, StructType read, StructType constants, boolean keepsPosition) {
+    this.reader = reader;
+    this.read = read;
+    this.constants = constants;
+    this.keepsPosition = keepsPosition;
+  }
+
+  public Object apply(Object file) {
+    try {
+      BitSet deleted = LiveRowsFormat.deleted((PartitionedFile) file);
+      int position = read.fieldIndex(LiveRowsFormat.POSITION);
+      UnsafeProjection kept = keepsPosition ? null : without(position);
+      return new LiveRecordIterator((scala.collection.Iterator) reader.apply(file), deleted, position, kept);
+    } catch (IOException e) {
+      throw new IllegalStateException("the deleted rows of " + ((PartitionedFile) file).filePath() + " cannot be read", e);
+    }
+  }
+
+  private UnsafeProjection without(int position) {
+    ArrayList kept = new ArrayList();
+    for (int i = 0; i < read.length() + constants.length(); i++) {
+      StructField field = i < read.length() ? read.fields()[i] : constants.fields()[i - read.length()];
+      if (i != position) kept.add(new BoundReference(i, field.dataType(), field.nullable()));
+    }
+    return UnsafeProjection.create(CollectionConverters.asScala(kept).toSeq());
+  }
+}
+
+/** Rows but for the deleted ones. */
+class LiveRecordIterator implements scala.collection.Iterator, Closeable {
+  private final scala.collection.Iterator rows;
+  private final BitSet deleted;
+  private final int position;
+  private final UnsafeProjection kept;
+  private InternalRow live;
+
+  LiveRecordIterator(scala.collection.Iterator rows, BitSet deleted, int position, UnsafeProjection kept) {
+    this.rows = rows;
+    this.deleted = deleted;
+    this.position = position;
+    this.kept = kept;
+  }
+
+  public boolean hasNext() {
+    while (live == null && rows.hasNext()) {
+      InternalRow row = (InternalRow) rows.next();
+      if (!deleted.get((int) row.getLong(position))) live = row;
+    }
+    return live != null;
+  }
+
+  public Object next() {
+    if (!hasNext()) throw new NoSuchElementException();
+    InternalRow row = live;
+    live = null;
+    return kept == null ? row : kept.apply(row);
+  }
+
+  public void close() {
+    try {
+      if (rows instanceof Closeable) ((Closeable) rows).close();
+    } catch (IOException e) {
+      throw new java.io.UncheckedIOException(e);
+    }
+  }
+}

@@ -1,0 +1,111 @@
+"""Java classes that are compiled in the JVM of Spark: once, for the driver and for tasks; and what happens where that cannot be."""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from icefloe.spark.jvm import door
+from tests.spark.sessions import settings
+
+WORKING = """package PACKAGE;
+
+public class Entry {
+  public Entry() {}
+  public String greeting() { return "from UNIQUE"; }
+  public scala.Function1 twice() { return new Twice(); }
+}
+
+class Twice extends scala.runtime.AbstractFunction1 implements java.io.Serializable {
+  public Object apply(Object number) { return Integer.valueOf(((Integer) number).intValue() * 2); }
+}
+"""
+LACKING = WORKING.replace("public Entry() {}", 'public Entry() { throw new IllegalStateException("no such field"); }')
+WRONG = WORKING.replace("scala.Function1", "scala.NoSuchType")
+
+
+@pytest.fixture
+def given(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
+    """Gives a text to the door, under a name that is returned."""
+    texts: dict[str, str] = {}
+    monkeypatch.setattr(door, "text", texts.__getitem__)
+
+    def give(text: str) -> str:
+        name = f"given_{uuid4().hex}"
+        texts[name] = text.replace("UNIQUE", name)
+        return name
+
+    return give
+
+
+def doubled(spark: Any, function: Any) -> list[int]:
+    """What tasks make of numbers with a Scala function of ours."""
+    lists = spark._jvm.java.util.ArrayList()
+    for number in (1, 2, 3):
+        lists.add(number)
+    rows = spark.sparkContext._jsc.parallelize(lists, 2).rdd()
+    tag = spark._jvm.scala.reflect.ClassTag.apply(spark._jvm.java.lang.Class.forName("java.lang.Object"))
+    return sorted(rows.map(function, tag).toJavaRDD().collect())
+
+
+def test_classes_are_compiled_once_and_known_to_tasks(spark: Any, given: Callable[[str], str]) -> None:
+    name = given(WORKING)
+    entry = door.entry(spark, name)
+    assert entry is not None
+    assert entry.greeting() == f"from {name}"
+    again = door.entry(spark.newSession(), name, in_tasks=True)
+    assert entry.equals(again)
+    jars = spark.sparkContext._jsc.sc().listJars()
+    assert entry.equals(door.entry(spark, name, in_tasks=True))
+    assert spark.sparkContext._jsc.sc().listJars().size() == jars.size()
+    assert doubled(spark, entry.twice()) == [2, 4, 6]
+
+
+def test_a_session_with_artifacts_of_its_own(spark: Any, given: Callable[[str], str]) -> None:
+    name = given(WORKING)
+    other = spark.newSession()
+    with settings(other, {"spark.sql.artifact.isolation.enabled": "true"}):
+        before = spark.sparkContext._jsc.sc().listJars().size()
+        assert door.entry(other, name, in_tasks=True) is not None
+        # Others do not know it yet, and get it when they ask.
+        assert door.entry(spark, name, in_tasks=True) is not None
+        assert spark.sparkContext._jsc.sc().listJars().size() == before + 2
+
+
+def test_the_setting_leaves_java_out(spark: Any, given: Callable[[str], str]) -> None:
+    name = given(WORKING)
+    with settings(spark, {door.ENABLED: "false"}):
+        assert door.entry(spark, name) is None
+    assert door.entry(spark, name) is not None
+
+
+@pytest.mark.parametrize("text", [LACKING, WRONG], ids=["lacking", "wrong"])
+def test_what_cannot_be_used_is_logged_once(
+    spark: Any, given: Callable[[str], str], text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = given(text)
+    with caplog.at_level(logging.WARNING, "icefloe.spark"):
+        assert door.entry(spark, name) is None
+        assert door.entry(spark, name, in_tasks=True) is None
+    (record,) = caplog.records
+    assert name in record.getMessage()
+    assert len(record.getMessage().splitlines()) == 1
+
+
+def test_a_jar_that_spark_refuses(
+    spark: Any, given: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = given(WORKING)
+    monkeypatch.setattr(spark.sparkContext, "_temp_dir", "/no/such/folder")
+    with caplog.at_level(logging.WARNING, "icefloe.spark"):
+        assert door.entry(spark, name, in_tasks=True) is None
+        assert door.entry(spark, name, in_tasks=True) is None
+        assert door.entry(spark, name) is not None
+    assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize("name", ["live_rows"])
+def test_the_texts_suit_this_spark(spark: Any, name: str) -> None:
+    assert door.entry(spark, name, in_tasks=True) is not None
