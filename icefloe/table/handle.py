@@ -7,7 +7,7 @@ from typing import Self
 
 from icefloe import commit as cm, errors, expressions as ex, metadata as md, partitioning as pt, planning
 from icefloe.inspect import Inspect
-from icefloe.maintenance import Maintenance
+from icefloe.maintenance import Maintenance, StorageLayout, TableHealth
 from icefloe.schema import Schema
 from icefloe.storage import Storage
 from icefloe.table.changes import TableChanges
@@ -320,6 +320,14 @@ class Table(TableChanges):
             workers=workers,
             progress=progress,
         )
+
+    def health(self, branch: str | None = None, *, progress: Listener | None = None) -> TableHealth:
+        """What the table needs, as `table.maintenance.health()` says it: read from manifests alone."""
+        return self.maintenance.health(branch, progress=progress)
+
+    def storage_layout(self) -> StorageLayout:
+        """What the table's files take, as `table.maintenance.storage_layout()` says it."""
+        return self.maintenance.storage_layout()
 
     @property
     def inspect(self) -> Inspect:

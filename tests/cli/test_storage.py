@@ -26,7 +26,7 @@ def files_of(table: Table) -> dict[str, int]:
 def test_every_byte_is_counted_once(own_lake: Path, run: Run) -> None:
     table = icefloe.load_catalog("icefloe").load_table("shop.orders")
     (Path(str(table.location()).removeprefix("file://")) / "data" / "left.bin").write_bytes(b"x" * 77)
-    layout = table.maintenance.storage_layout()
+    layout = table.storage_layout()
     assert layout.unreferenced.bytes == 77
     assert layout.live.files == table.inspect.files().num_rows
     assert layout.history.files == 2

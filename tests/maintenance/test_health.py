@@ -67,7 +67,7 @@ def test_counts_are_those_of_the_files(version: int) -> None:
         table.update_snapshot().row_delta(Planned.on(table.metadata), vectors={path: [1, 2]})
     elif allows(version, Feature.DELETE_FILES):
         table.update_snapshot().row_delta(Planned.on(table.metadata), deletes=[position_deletes(4, region="us")])
-    health = table.maintenance.health()
+    health = table.health()
     read = {row["partition"]: row for row in health.to_arrow().to_pylist()}
     assert set(read) == {"region=eu", "region=us", "region=null"}
     for region in REGIONS:
