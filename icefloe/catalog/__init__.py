@@ -32,4 +32,6 @@ from icefloe.catalog.sql import SqlCatalog
 from icefloe.catalog.sql_database import Alongside, Database, TakenError
 from icefloe.catalog.static_tables import load_static_table
 from icefloe.catalog.table_names import At, TableName, choose_version, parse_table_name, read_time, show_table
+from icefloe.catalog.trust import distrust, is_trusted, trust
 from icefloe.catalog.views import View, Views
+from icefloe.rest.dropped_codec import DroppedTable

@@ -29,6 +29,7 @@ from icefloe.catalog.purging import delete_reachable, purge
 from icefloe.catalog.replacement import ReplaceTable
 from icefloe.catalog.seals import check_has_kms
 from icefloe.catalog.transactions import CatalogTransaction
+from icefloe.catalog.undropping import UndropOperations
 from icefloe.catalog.views import View, ViewDescription, Views
 from icefloe.data import ForeignTable
 from icefloe.formats.file_formats import PARQUET
@@ -43,7 +44,7 @@ _TABLE_OVERRIDE = "table-override."
 _REPORTER = "metrics-reporter-impl"
 
 
-class Catalog(NamespaceOperations):
+class Catalog(NamespaceOperations, UndropOperations):
     """Names for tables and views, and the one atomic step that changes what a name stands for.
 
     Threads may share it, and a pickle carries its name and properties. Close it when it is no longer needed, or use it in

@@ -10,8 +10,8 @@ underscores in the key stand for a dot and one for a dash: `ICEFLOE_CATALOG__LAK
 `s3.access-key-id` of the catalog `lake`; PyIceberg's `PYICEBERG_CATALOG__...` say the same, and are weaker. Names of
 catalogs are compared without case, a dash as an underscore. What comes later wins, property by property.
 
-A file in the working directory comes with the folder, from whoever wrote that: it can name no code to run, and read
-neither variables nor other files.
+A file in the working directory comes with the folder, from whoever wrote that: what it may not do before the user
+trusts it is in `trust`.
 """
 
 import os
@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from icefloe.catalog.trust import check_harmless, check_secrets_stay, is_trusted
 from icefloe.errors import InvalidPropertyError, NotInstalledError
 
 HOME_FILE = "~/.icefloe.toml"
@@ -31,9 +32,8 @@ _PYICEBERG = "PYICEBERG_CATALOG__"
 _OWN = "ICEFLOE_CATALOG__"
 _DEFAULT_VARIABLES = ("ICEFLOE_DEFAULT_CATALOG", "PYICEBERG_DEFAULT_CATALOG")
 _DEFAULT_CATALOG = "default-catalog"
+_ARGUMENT = "an argument"
 _REFERENCE = re.compile(r"\$(\$(?=\{)|\{([^}]*)\})")
-_CODE = re.compile(r"(.*[.-])?(impl|class)|py-.*")
-_NAMES_A_CLASS = ("rest.auth.type", "rest.auth.sigv4.delegate-auth-type", "auth.type")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,17 @@ class Configuration:
     path: str | None = None
     default_catalog: str | None = None
     catalogs: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    is_foreign: bool = False
+    """Whether it came with the working directory, and the user has not said that it can be trusted."""
+
+    def properties(self, name: str, arguments: Mapping[str, object] | None = None) -> dict[str, str]:
+        """All properties of a catalog that is about to be used."""
+        settings = self.settings(name, arguments)
+        if self.is_foreign:
+            variables = {key: setting.source for key, setting in _from_environment(name).items()}
+            given = frozenset(key for key, setting in settings.items() if setting.source == _ARGUMENT)
+            check_secrets_stay(str(self.path), name, self.of(name), variables, given)
+        return {key: setting.value for key, setting in settings.items()}
 
     def settings(self, name: str, arguments: Mapping[str, object] | None = None) -> dict[str, Setting]:
         """All properties of a catalog, with where each comes from."""
@@ -58,7 +69,7 @@ class Configuration:
         known |= _from_environment(name)
         for key, value in (arguments or {}).items():
             if (text := property_text(key, value)) is not None:
-                known[key] = Setting(text, "an argument")
+                known[key] = Setting(text, _ARGUMENT)
         return known
 
     def of(self, name: str) -> Mapping[str, str]:
@@ -80,10 +91,11 @@ def find_configuration(path: str | os.PathLike[str] | None = None) -> Configurat
     if named is not None:
         if not os.path.isfile(os.path.expanduser(named)):
             raise InvalidPropertyError(f"the configuration file {os.fspath(named)!r} is not there")
-        return _read(os.fspath(named), is_project=False, is_near=True)
+        return _read(os.fspath(named), is_foreign=False, is_near=True)
     for place, is_project in _places():
         if os.path.isfile(os.path.expanduser(place)):
-            return _read(place, is_project, is_near=is_project)
+            is_foreign = is_project and not is_trusted(place)
+            return _read(place, is_foreign, is_near=is_project)
     return Configuration(default_catalog=_default_of_environment())
 
 
@@ -98,10 +110,10 @@ def _places() -> Iterator[tuple[str, bool]]:
     yield _PYICEBERG_FILE, True
 
 
-def _read(place: str, is_project: bool, is_near: bool) -> Configuration:
+def _read(place: str, is_foreign: bool, is_near: bool) -> Configuration:
     content = _yaml(place) if place.endswith((".yaml", ".yml")) else read_toml(place)
     tables = {
-        name: _checked(place, name, dict(flat(table, f"catalog.{name}")), is_project)
+        name: _checked(place, name, dict(flat(table, f"catalog.{name}")), is_foreign)
         for name, table in catalog_tables(content, place).items()
     }
     if is_near:
@@ -110,7 +122,7 @@ def _read(place: str, is_project: bool, is_near: bool) -> Configuration:
     default = content.get(_DEFAULT_CATALOG)
     if default is not None and not isinstance(default, str):
         raise InvalidPropertyError(f"{place}: {_DEFAULT_CATALOG} is {default!r}; it must be the name of a catalog")
-    return Configuration(place, _default_of_environment() or default, tables)
+    return Configuration(place, _default_of_environment() or default, tables, is_foreign)
 
 
 def read_toml(place: str) -> Mapping[str, object]:
@@ -156,22 +168,12 @@ def flat(table: Mapping[str, object], path: str, prefix: str = "") -> Iterator[t
             yield prefix + str(key), text
 
 
-def _checked(place: str, catalog: str, table: dict[str, str], is_project: bool) -> dict[str, str]:
-    """The table with what it refers to in place; of a file in the working directory, an error if it does."""
-    if not is_project:
-        return {key: _resolved(f"{place}: catalog.{catalog}.{key}", value) for key, value in table.items()}
-    for key, value in table.items():
-        if _CODE.fullmatch(key.lower()) or (key.lower() in _NAMES_A_CLASS and "." in value):
-            raise InvalidPropertyError(
-                f"{place} is in the working directory, so it must not name code to run, but {key!r} of catalog {catalog!r}"
-                f" does; set it in {HOME_FILE}, or name the file: --config {place}"
-            )
-        if _REFERENCE.search(value):
-            raise InvalidPropertyError(
-                f"{place} is in the working directory, so it must not read variables or files, but {key!r} of catalog"
-                f" {catalog!r} does; set {variable_of(catalog, key)}, or name the file: --config {place}"
-            )
-    return table
+def _checked(place: str, catalog: str, table: dict[str, str], is_foreign: bool) -> dict[str, str]:
+    """The table with what it refers to in place; of a file that nobody trusts, an error if it does."""
+    if is_foreign:
+        check_harmless(place, catalog, table, {key: variable_of(catalog, key) for key in table})
+        return table
+    return {key: _resolved(f"{place}: catalog.{catalog}.{key}", value) for key, value in table.items()}
 
 
 def _resolved(where: str, value: str) -> str:

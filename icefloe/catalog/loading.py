@@ -46,7 +46,7 @@ def configured_catalog(configuration: Configuration, name: str, properties: Mapp
     given: object = name
     if not isinstance(given, str) or not given.strip():
         raise InvalidPropertyError(f"the name of a catalog is a text, not {given!r}")
-    texts = {key: setting.value for key, setting in configuration.settings(name, properties).items()}
+    texts = configuration.properties(name, properties)
     catalog_type = texts.get("type", "").lower() or _type_of_uri(texts.get("uri", ""))
     if catalog_type not in _CLASSES:
         raise InvalidPropertyError(_unknown_type(configuration, name, catalog_type, bool(texts)))
@@ -90,4 +90,4 @@ def _unknown_type(configuration: Configuration, name: str, catalog_type: str, is
 
 def catalog_properties(name: str, arguments: Mapping[str, object]) -> dict[str, str]:
     """All properties of the catalog, as texts."""
-    return {key: setting.value for key, setting in find_configuration().settings(name, arguments).items()}
+    return find_configuration().properties(name, arguments)

@@ -28,4 +28,9 @@ def redacted(properties: Mapping[str, str]) -> dict[str, str]:
 
 def redacted_value(key: str, value: str) -> str:
     """One value as it may be shown; users and passwords in locations are struck out, too."""
-    return without_credentials(value) if _SHOWN.fullmatch(key) else HIDDEN
+    return without_credentials(value) if is_shown(key) else HIDDEN
+
+
+def is_shown(key: str) -> bool:
+    """Whether a property is known to hold no secret."""
+    return _SHOWN.fullmatch(key) is not None

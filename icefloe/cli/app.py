@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from icefloe.cli.commands import COMMANDS, EXTRAS, GROUP, OWN_POINTS, SERVE, Command
+from icefloe.cli.commands import COMMANDS, EXTRAS, GROUP, HIDDEN_POINTS, OWN_POINTS, SERVE, Command
 from icefloe.cli.options import COLORS, FORMS, Options, is_terminal
 
 _GLOBAL = "Options of all commands"
@@ -46,7 +46,8 @@ class RootGroup(TyperGroup):
             known = COMMANDS[cmd_name]
             return TyperCommand(cmd_name, help=known.help, hidden=known.is_hidden, rich_help_panel=known.panel)
         if cmd_name in _points():
-            return TyperCommand(cmd_name, help=_SERVE_HELP.get(cmd_name, "See its --help."), rich_help_panel=SERVE)
+            text = _SERVE_HELP.get(cmd_name, "See its --help.")
+            return TyperCommand(cmd_name, help=text, hidden=cmd_name in HIDDEN_POINTS, rich_help_panel=SERVE)
         return None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -72,7 +73,7 @@ class RootGroup(TyperGroup):
 
 _SERVE_HELP = {
     "serve": "Serve catalogs over the Iceberg REST protocol.",
-    "serve-admin": "Principals, tokens, roles and grants of a server.",
+    "server": "Users, tokens, roles and grants of a server; migrate its database, and check it.",
 }
 
 

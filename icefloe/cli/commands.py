@@ -6,9 +6,15 @@ SETUP, LOOK, QUERY, CHANGE, CARE, SERVE = "Set up", "Look", "Query", "Change", "
 
 GROUP = "icefloe.commands"
 """Entry points of this group are modules with `add_arguments(parser)` and `run(arguments)`, named as their commands."""
-OWN_POINTS = {"serve": "icefloe.server.serve", "serve-admin": "icefloe.server.admin"}
+OWN_POINTS = {
+    "serve": "icefloe.server.serve",
+    "server": "icefloe.server.admin",
+    "serve-admin": "icefloe.server.admin",
+}
 """The entry points of this package, whether it is installed or not."""
 EXTRAS = {"serve": "server", "serve-admin": "server"}
+HIDDEN_POINTS = ("serve-admin",)
+"""An older name of `server`."""
 """Which extra a command needs."""
 
 
@@ -75,6 +81,7 @@ COMMANDS |= {
         CHANGE,
         create="change.creating:create_app | Create a namespace, table or view.",
         drop="change.creating:drop_app | Drop a namespace, table or view.",
+        undrop="change.creating:undrop | Have a dropped table back, or list those that can be had back, where the catalog keeps them.",
         rename="change.creating:rename | Rename a table or view.",
         register="change.creating:register | Give a name to a table that exists as a metadata file.",
         import_="change.files:import_files | Write rows of files into a table.",

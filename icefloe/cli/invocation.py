@@ -109,8 +109,7 @@ class Invocation:
         return NamedTable(table, name, choose_version(table.metadata, name.version))
 
     def _storage_properties(self) -> dict[str, str]:
-        settings = self.configuration.settings(self.catalog_name, self.options.properties)
-        return {key: setting.value for key, setting in settings.items()}
+        return self.configuration.properties(self.catalog_name, self.options.properties)
 
     def changed_table(self, text: str) -> Table:
         """A table that is to be changed: one of a catalog, and no snapshot of it."""

@@ -1,6 +1,7 @@
 """The procedures that keep a table healthy, under their names: `table.maintenance.expire_snapshots(...)`."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
 from typing import Literal, overload
 
 from icefloe.maintenance.care.health import TableHealth, health
@@ -11,7 +12,14 @@ from icefloe.maintenance.copies.table_path import PathRequest, RewrittenTablePat
 from icefloe.maintenance.deletes.maintenance import DeleteMaintenance
 from icefloe.maintenance.engines import engine_of
 from icefloe.maintenance.expiry.maintenance import CleanupMaintenance
-from icefloe.maintenance.files.layout import StorageLayout, storage_layout
+from icefloe.maintenance.files.layout import (
+    PartitionShare,
+    RefShare,
+    StorageLayout,
+    storage_by_partition,
+    storage_by_ref,
+    storage_layout,
+)
 from icefloe.maintenance.manifests import (
     RewriteManifestsPlan,
     RewrittenManifests,
@@ -48,12 +56,21 @@ class Maintenance(RewriteMaintenance, DeleteMaintenance, CleanupMaintenance):
         """
         return storage_layout(self._table)
 
+    def storage_by_partition(self) -> list[PartitionShare]:
+        """What data and delete files take in each partition, of the current rows and of history alone; the largest first."""
+        return storage_by_partition(self._table)
+
+    def storage_by_ref(self) -> list[RefShare]:
+        """What data and delete files take of each branch and tag, and those that no other one has; the largest first."""
+        return storage_by_ref(self._table)
+
     @overload
     def maintain(
         self,
         policy: MaintenancePolicy | Mapping[str, object] | None = None,
         budget: int | None = None,
         *,
+        max_time: timedelta | None = None,
         dry_run: Literal[False] = False,
         engine: object | None = None,
         progress: Listener | None = None,
@@ -65,6 +82,7 @@ class Maintenance(RewriteMaintenance, DeleteMaintenance, CleanupMaintenance):
         policy: MaintenancePolicy | Mapping[str, object] | None = None,
         budget: int | None = None,
         *,
+        max_time: timedelta | None = None,
         dry_run: Literal[True],
         engine: object | None = None,
         progress: Listener | None = None,
@@ -75,6 +93,7 @@ class Maintenance(RewriteMaintenance, DeleteMaintenance, CleanupMaintenance):
         policy: MaintenancePolicy | Mapping[str, object] | None = None,
         budget: int | None = None,
         *,
+        max_time: timedelta | None = None,
         dry_run: bool = False,
         engine: object | None = None,
         progress: Listener | None = None,
@@ -85,6 +104,7 @@ class Maintenance(RewriteMaintenance, DeleteMaintenance, CleanupMaintenance):
             policy: properties `maintenance.*` for this run, written over those of the table, such as
                 `{"maintenance.expire.enabled": False}`.
             budget: how many bytes of data files may be rewritten, `maintenance.rewrite.max-bytes` by default.
+            max_time: when it is over nothing more is begun, neither a step nor a part of a rewrite; what is under way ends.
             dry_run: return the plan: each step with what health says about it.
             engine: what does the heavy part: None for this process, `"spark"` or a Spark session.
             progress: called for each step of the procedures.
@@ -92,7 +112,7 @@ class Maintenance(RewriteMaintenance, DeleteMaintenance, CleanupMaintenance):
         Each step works on the newest state of the table; one that fails does not keep the others from being done.
         """
         plan = plan_maintenance(self._table, policy, budget)
-        return plan if dry_run else plan.run(engine, progress)
+        return plan if dry_run else plan.run(engine, progress, max_time)
 
     def repair(
         self, branch: str | None = None, *, level: Level | str = Level.DATA, progress: Listener | None = None

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from icefloe.catalog import Catalog
 from icefloe.server import auth, routes_status
 from icefloe.server.file_access import WarehouseFiles
-from icefloe.server.management_operations import management_operations
+from icefloe.server.management_operations import management_operations, undropping_operations
 from icefloe.server.planning import PlanningService, PlanningSettings, PlanOperations
 from icefloe.server.routes import CatalogRoutes, error_answer, not_allowed, not_there
 from icefloe.server.routes_catalog import OPERATIONS
@@ -39,7 +39,7 @@ def create_app(
     protocol = (*OPERATIONS, *files.operations(), *plans.operations())
     operations = (*protocol, *management_operations())
     server = Server(catalogs, settings)
-    server.offer(protocol, files)
+    server.offer((*protocol, *undropping_operations()), files)
     metrics = routes_status.Metrics(server)
     catalog_routes = CatalogRoutes(server, access.authorizer, files)
     app = Starlette(

@@ -8,6 +8,7 @@ from icefloe.catalog import Catalog, Identifier, ServedCatalog
 from icefloe.metadata import TableMetadata
 from icefloe.rest import paths_codec as paths
 from icefloe.rest.credentials_codec import cache_control, decode_sign_request, encode_signed_request
+from icefloe.rest.dropped_codec import LIST_DROPPED, UNDROP
 from icefloe.rest.headers_codec import ACCESS_DELEGATION, NOT_STORED
 from icefloe.rest.tables_codec import Surplus, encode_credentials
 from icefloe.server.access import (
@@ -110,6 +111,8 @@ def unavailable(served: ServedCatalog, modes: tuple[Mode, ...]) -> frozenset[pat
         missing |= {paths.TABLE_CREDENTIALS}
     if Mode.SIGNED not in modes:
         missing |= {paths.SIGN_REQUEST}
+    if served.database is None:
+        missing |= {LIST_DROPPED, UNDROP}
     return frozenset(missing)
 
 

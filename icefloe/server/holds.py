@@ -8,7 +8,7 @@ import logging
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import sqlalchemy as sa
@@ -17,6 +17,7 @@ from sqlalchemy.engine import Connection
 from icefloe import errors
 from icefloe.catalog import Alongside, Database, Identifier, RefusedAlongsideError, parse_namespace, show
 from icefloe.commit import now_ms
+from icefloe.rest import dropped_codec
 from icefloe.server.tables import DROPPED, PROTECTED
 from icefloe.server.warehouses import Warehouse
 
@@ -69,6 +70,13 @@ class Holds:
         """The tables that can be had back, the newest first."""
         order = sa.select(DROPPED).where(self._is_ours(DROPPED)).order_by(DROPPED.c.dropped_at_ms.desc(), DROPPED.c.id)
         return [_dropped(row) for row in self.database.read(order)]
+
+    def shown(self, table: DroppedTable) -> dropped_codec.DroppedTable:
+        """A dropped table as clients see it."""
+        since = datetime.fromtimestamp(table.dropped_at_ms / 1000, UTC)
+        return dropped_codec.DroppedTable(
+            table.number, table.identifier, table.location, table.principal, since, since + self.hold, table.is_purged
+        )
 
     def find(self, number: str) -> DroppedTable:
         """The dropped table of that number."""

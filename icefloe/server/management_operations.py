@@ -2,7 +2,7 @@
 
 from icefloe import errors
 from icefloe.catalog import RefusedAlongsideError
-from icefloe.rest import errors_codec as words
+from icefloe.rest import dropped_codec as dropped, errors_codec as words
 from icefloe.server import management_codec as codec
 from icefloe.server.auth.protocols import Privilege
 from icefloe.server.calls import NOTHING, TABLE, VIEW, Answer, Call, Operation
@@ -12,10 +12,7 @@ from icefloe.server.words import require_namespace
 
 def management_operations() -> tuple[Operation, ...]:
     """All of them."""
-    operations = [
-        Operation(codec.LIST_DROPPED, _list_dropped),
-        Operation(codec.UNDROP, _undrop, changes=True, has_own_words=True),
-    ]
+    operations = list(undropping_operations())
     for noun in (TABLE, VIEW, None):
         ask, protect, unprotect = codec.protection_endpoints(noun)
         operations += [
@@ -24,6 +21,14 @@ def management_operations() -> tuple[Operation, ...]:
             Operation(unprotect, _unprotect, Privilege.MANAGE, noun, changes=True),
         ]
     return tuple(operations)
+
+
+def undropping_operations() -> tuple[Operation, ...]:
+    """Those that clients are told of, as they are for users, too."""
+    return (
+        Operation(dropped.LIST_DROPPED, _list_dropped),
+        Operation(dropped.UNDROP, _undrop, changes=True, has_own_words=True),
+    )
 
 
 def _holds(call: Call) -> Holds:
@@ -39,14 +44,14 @@ def _list_dropped(call: Call) -> Answer:
     holds = _holds(call)
     tables = {table.identifier: table for table in reversed(holds.dropped())}
     visible = set(call.visible(list(tables), TABLE))
-    shown = [table for table in holds.dropped() if table.identifier in visible]
-    return Answer(codec.encode_dropped(shown, int(holds.hold.total_seconds() * 1000)))
+    shown = [holds.shown(table) for table in holds.dropped() if table.identifier in visible]
+    return Answer(dropped.encode_dropped(shown))
 
 
 def _undrop(call: Call) -> Answer:
     """A dropped table comes back, under its own name or another one."""
     holds = _holds(call)
-    number, name = codec.decode_undrop(call.body)
+    number, name = dropped.decode_undrop(call.body)
     table = holds.find(number)
     identifier = name or table.identifier
     call.check(Privilege.MANAGE, table.identifier[:-1])

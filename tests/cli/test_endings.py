@@ -108,7 +108,7 @@ def test_without_arguments_there_is_help(run: Run) -> None:
 
 
 def test_quiet_and_late_options(lake: Path, run: Run) -> None:
-    assert run("config", "show").err.startswith("file: icefloe.toml; catalog in use: icefloe")
+    assert run("config", "show").err.startswith("file: icefloe.toml (not trusted); catalog in use: icefloe")
     assert run("config", "show", "--quiet").err == ""
     assert run("-o", "csv", "list", "-o", "json").result() == [{"name": "shop", "kind": "namespace"}]
 

@@ -1,9 +1,11 @@
 """What tables take, and what is different between snapshots."""
 
+import json
 import os
 from collections import Counter
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import icefloe
@@ -44,6 +46,38 @@ def test_every_byte_is_counted_once(own_lake: Path, run: Run) -> None:
     with icefloe.load_catalog("icefloe") as catalog:
         empty = catalog.create_table("shop.empty", "id long")
         assert empty.maintenance.storage_layout().total.files == 1
+
+
+def test_by_partition_and_by_ref(own_lake: Path, run: Run) -> None:
+    table = icefloe.load_catalog("icefloe").load_table("shop.orders")
+    layout = table.maintenance.storage_layout()
+    parts = run("du", "shop.orders", "--by", "partition", "-o", "json").result()
+    assert sorted(each["partition"]["region"] for each in parts) == ["eu", "us"]
+    for kind in ("live", "history"):
+        assert sum(each[f"{kind}_bytes"] for each in parts) == getattr(layout, kind).bytes
+        assert sum(each[f"{kind}_files"] for each in parts) == getattr(layout, kind).files
+    refs = {each["ref"]: each for each in run("du", "shop.orders", "--by", "ref", "-o", "json").result()}
+    assert {name: (each["all_files"], each["alone_files"]) for name, each in refs.items()} == {
+        "main": (5, 3),  # 2 files and a vector of its own
+        "audit": (4, 2),
+        "v1": (2, 0),
+    }
+    assert refs["main"]["all_bytes"] == layout.live.bytes
+    assert run("du", "shop", "--by", "ref").out.splitlines()[0].split() == ["table", "ref", "all", "alone"]
+    assert "'x' is not one of kind, partition, ref" in run("du", "--by", "x", code=2).err
+    with icefloe.load_catalog("icefloe") as catalog:
+        plain = catalog.create_table("shop.plain", "id long, day date")
+        assert plain.maintenance.storage_by_partition() == []
+        assert plain.maintenance.storage_by_ref() == []
+        plain.append(pa.table({"id": [1]}))
+        [whole] = plain.maintenance.storage_by_partition()
+        assert (whole.partition, whole.live.files) == ({}, 1)
+        with plain.update_spec() as update:
+            update.add_field("day", "identity")
+        plain.append(pa.table({"id": [1, 2], "day": pa.array([0, 1], pa.int32()).cast(pa.date32())}))
+    shown = run("du", "shop.plain", "--by", "partition", "-o", "jsonl").out
+    assert [json.loads(line)["partition"] for line in shown.splitlines()].count({"day": None}) == 1
+    assert len(shown.splitlines()) == 3
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)

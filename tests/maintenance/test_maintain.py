@@ -3,7 +3,9 @@
 import json
 import os
 import subprocess
+import time
 from dataclasses import asdict, replace
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -268,6 +270,34 @@ def test_nothing_is_rewritten_beyond_the_budget(tmp_path: Path) -> None:
     assert "beyond the budget" in compact.left[0]
     assert compact.result is None
     assert "left: " in str(report)
+
+
+def test_nothing_is_begun_when_the_time_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("icefloe.maintenance.care.maintain._GROUPS_AT_A_TIME", 1)
+    catalog = load_catalog("lake", type="memory", warehouse=str(tmp_path))
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", "k bigint, p int", partition_spec=["p"])
+    for _ in range(5):
+        table.append(pa.table({"k": [1, 2, 3], "p": pa.array([1, 2, 3], pa.int32())}))
+    report = table.maintenance.maintain(SETTLED, max_time=timedelta(microseconds=1), progress=silent)
+    assert {each.outcome for each in report.steps} == {StepOutcome.NO_TIME, StepOutcome.NOT_DUE}
+    slept: list[object] = []
+
+    def slow(progress: object) -> None:
+        if not slept:
+            time.sleep(1)
+        slept.append(progress)
+
+    report = table.maintenance.maintain(SETTLED, max_time=timedelta(seconds=0.9), progress=slow)
+    [compact] = [each for each in report.steps if each.step is Step.COMPACT]
+    assert compact.left == ("2 groups of files: no time",)
+    assert table.refresh().inspect.files().num_rows == 11
+    assert StepOutcome.DONE not in {each.outcome for each in report.steps if each.step is not Step.COMPACT}
+    assert table.maintenance.maintain(SETTLED, max_time=timedelta(hours=1), progress=silent).exit_code == 0
+    assert table.refresh().inspect.files().num_rows == 3
+    assert sorted(table.scan().to_arrow()["k"].to_pylist()) == [1] * 5 + [2] * 5 + [3] * 5
+    with pytest.raises(InvalidInputError, match="max_time is"):
+        table.maintenance.maintain(SETTLED, max_time=timedelta(0))
 
 
 def test_one_run_at_a_time(tmp_path: Path) -> None:

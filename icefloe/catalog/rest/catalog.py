@@ -43,6 +43,7 @@ from icefloe.rest import (
     config_codec as config_keys,
     paths,
 )
+from icefloe.rest.dropped_codec import DroppedTable
 from icefloe.storage import Storage, absolute_location
 from icefloe.table import Table, Transaction
 
@@ -213,6 +214,29 @@ class RestCatalog(Catalog):
         check_purgeable(parsed, self._existing_table(parsed).metadata)
         if not self._tables.drop(parsed, purge=True):
             raise self._no_table(parsed)
+
+    def dropped_tables(self) -> list[DroppedTable]:
+        """The dropped tables that can be had back, the newest first; an error if this catalog keeps none."""
+        return self._tables.dropped()
+
+    def undrop_table(self, dropped: Name | DroppedTable, identifier: Name | None = None) -> Table:
+        """Have a dropped table back.
+
+        Args:
+            dropped: one of `dropped_tables()`, or the name that it had, which means the one that was dropped last.
+            identifier: another name for it.
+        """
+        table = dropped if isinstance(dropped, DroppedTable) else self._last_dropped(parse_identifier(dropped))
+        name = table.identifier if identifier is None else self._new_name(identifier)
+        with self._free(name):
+            self._tables.undrop(table, None if identifier is None else name)
+        return self.load_table(name)
+
+    def _last_dropped(self, identifier: Identifier) -> DroppedTable:
+        for table in self.dropped_tables():
+            if table.identifier == identifier:
+                return table
+        raise errors.NoSuchTableError(f"catalog {self._name!r} keeps no dropped table {show(identifier)}")
 
     def register_table(self, identifier: Name, metadata_location: str, overwrite: bool = False) -> Table:
         """Give a name to a table that exists as a metadata file, which the server reads.

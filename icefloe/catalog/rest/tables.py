@@ -29,6 +29,7 @@ from icefloe.rest import (
     headers,
     paths,
 )
+from icefloe.rest.dropped_codec import LIST_DROPPED, UNDROP, DroppedTable, decode_dropped, encode_undrop
 
 _KEPT_MS = "rest-table-cache.expire-after-write-ms"
 _MOST_KEPT = "rest-table-cache.max-entries"
@@ -162,6 +163,16 @@ class RestTables:
         for identifier in names:
             self.forget(identifier)
         committed(request)
+
+    def dropped(self) -> list[DroppedTable]:
+        """The dropped tables that the server keeps."""
+        return decode_dropped(asked(self.session.request(LIST_DROPPED, Context.CONFIG, "the dropped tables")).body)
+
+    def undrop(self, table: DroppedTable, name: Identifier | None) -> None:
+        """Give a dropped table a name again."""
+        body = encode_undrop(table.id, name)
+        about = f"dropped table {show(table.identifier)}"
+        changed(self.session.request(UNDROP, Context.TABLE, about, body=body))
 
     def rename(self, source: Identifier, target: Identifier) -> None:
         """Give a table another name."""

@@ -1,5 +1,6 @@
 """`icefloe maintain`, `compact`, `expire-snapshots` and the other procedures: each shows what it would do with --dry-run."""
 
+import datetime as dt
 from typing import Annotated, Any
 
 import typer
@@ -10,7 +11,7 @@ from icefloe.cli.arguments import Branch, ChangedTable, Columns, DryRun, TableOr
 from icefloe.cli.asking import confirm
 from icefloe.cli.care.tables import chosen_tables, counts, listener
 from icefloe.cli.invocation import Invocation, invocation
-from icefloe.cli.moments import moment
+from icefloe.cli.moments import duration, moment
 from icefloe.errors import InvalidInputError
 from icefloe.shown import counted, size
 
@@ -34,6 +35,9 @@ def maintain(
     plan: Annotated[bool, typer.Option("--plan", "--dry-run", help="Show the plan, which is the default.")] = False,
     only: Annotated[str | None, typer.Option(help=f"Some of {', '.join(_PARTS)}, with commas.")] = None,
     budget: Annotated[int | None, typer.Option(help="How many bytes of data files may be rewritten.", min=0)] = None,
+    max_time: Annotated[
+        str | None, typer.Option(help="When it is over nothing more is begun, such as 30m.", metavar="AGE")
+    ] = None,
 ) -> None:
     """Do the maintenance that pays, by the health of tables."""
     if go and plan:
@@ -43,6 +47,8 @@ def maintain(
         if go:
             confirm(run, f"Maintain {name or 'all tables'}? Snapshots that retention lets go leave for good.")
         rows, code = [], exits.DONE
+        span = None if max_time is None else dt.timedelta(milliseconds=duration(max_time))
+        end = None if span is None else dt.datetime.now() + span
         for named in chosen_tables(run, name):
             planned = named.table.maintenance.maintain(policy, budget, dry_run=True, progress=listener(run))
             if not go:
@@ -51,7 +57,8 @@ def maintain(
                     for each in planned.decisions
                 ]
                 continue
-            report = planned.run(progress=listener(run))
+            left = None if end is None else max(end - dt.datetime.now(), dt.timedelta(microseconds=1))
+            report = planned.run(progress=listener(run), max_time=left)
             code = max(code, report.exit_code)
             rows += [
                 {

@@ -5,12 +5,12 @@ from typing import Annotated, Any
 import pyarrow as pa
 import typer
 
-from icefloe.catalog import Catalog, TableName as ParsedName, parse_identifier, show_table
+from icefloe.catalog import Catalog, DroppedTable, TableName as ParsedName, parse_identifier, show_table
 from icefloe.cli.arguments import ChangedTable, Namespace, Properties, pairs
 from icefloe.cli.asking import confirm
 from icefloe.cli.change.files import read_rows
 from icefloe.cli.invocation import Invocation, invocation
-from icefloe.errors import InvalidInputError
+from icefloe.errors import InvalidInputError, NoSuchTableError
 from icefloe.partitioning import PartitionSpec, SortOrder
 from icefloe.schema import Schema
 from icefloe.table import Table
@@ -144,6 +144,43 @@ def drop_table(
             catalog.drop_table(parsed.identifier)
             run.say(f"its files stay; the way back: {back}")
         run.out.record(record, lambda: [f"Dropped table: {name}{' (purge requested)' if purge else ''}"])
+
+
+def undrop(
+    ctx: typer.Context,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="The name that the table had; without it, all are listed.")
+    ] = None,
+    number: Annotated[str | None, typer.Option("--id", help="Which of several of that name.", metavar="ID")] = None,
+    new: Annotated[str | None, typer.Option("--as", help="Another name for it.", metavar="NEW")] = None,
+) -> None:
+    """Have a dropped table back, or list those that can be had back, where the catalog keeps them."""
+    with invocation(ctx) as run:
+        catalog, parsed = (run.catalog, None) if name is None else target(run, name)
+        dropped = catalog.dropped_tables()
+        if parsed is None and number is None:
+            run.out.rows([_dropped(table) for table in dropped], ("name", "id", "dropped_at", "until", "dropped_by"))
+            return
+        for table in dropped:
+            if number in (None, table.id) and (parsed is None or table.identifier == parsed.identifier):
+                break
+        else:
+            raise NoSuchTableError(f"no dropped table {name or number} is kept; `icefloe undrop` lists those that are")
+        back = catalog.undrop_table(table, None if new is None else parse_identifier(new))
+        record = {"table": show_table(back.name()), "id": table.id, "metadata_location": back.metadata_location}
+        run.out.record(record, lambda: [f"Undropped table: {record['table']}"])
+
+
+def _dropped(table: DroppedTable) -> dict[str, Any]:
+    return {
+        "name": show_table(table.identifier),
+        "id": table.id,
+        "dropped_at": table.dropped_at,
+        "until": table.until,
+        "dropped_by": table.dropped_by,
+        "purge": table.purge,
+        "metadata_location": table.metadata_location,
+    }
 
 
 def rename(

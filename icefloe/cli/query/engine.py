@@ -141,10 +141,40 @@ def _is_one_of(name: str, kinds: set[str]) -> bool:
 def _column(field: types.NestedField) -> str:
     """A column of a table as the query sees it."""
     name = '"' + field.name.replace('"', '""') + '"'
-    if isinstance(field.field_type, types.FloatType | types.DoubleType):
-        # DuckDB hands comparisons to Arrow, for which NaN is greater than nothing; two signs, which change nothing, keep it from that.
-        return f"-(-{name}) AS {name}"
-    return name
+    value = _kept(name, field.field_type)
+    return name if value == name else f"{value} AS {name}"
+
+
+def _kept(value: str, field_type: IcebergType) -> str:
+    """A value that is the same, and that DuckDB compares itself.
+
+    It hands comparisons with columns, and with fields of structs, to Arrow, for which NaN is greater than nothing. Two
+    signs, which change nothing, keep it from that.
+    """
+    match field_type:
+        case types.FloatType() | types.DoubleType():
+            return f"-(-{value})"
+        case types.StructType() if _has_floats(field_type):
+            parts = (
+                f"{text}: {_kept(f'struct_extract({value}, {text})', field.field_type)}"
+                for field in field_type.fields
+                for text in [_text(field.name)]
+            )
+            return f"CASE WHEN {value} IS NOT NULL THEN {{{', '.join(parts)}}} END"
+        case _:
+            return value
+
+
+def _has_floats(struct: types.StructType) -> bool:
+    return any(
+        isinstance(field.field_type, types.FloatType | types.DoubleType)
+        or (isinstance(field.field_type, types.StructType) and _has_floats(field.field_type))
+        for field in struct.fields
+    )
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
 
 
 def _without_stand_ins(text: str) -> str:

@@ -201,9 +201,12 @@ class _Needs:
                 if (number := self._number(source)) is not None:
                     by_alias.setdefault(alias, set()).add(number)
         for column in self._tree.find_all(exp.Column):
-            if not column.table:
-                raise _NotUnderstoodError
-            numbers = by_alias.get(column.table, set())
+            if column.table not in by_alias:
+                # The name of a result, of a subquery, or of a struct: a column of that name may be meant in any table.
+                for number, names in self._columns.items():
+                    columns[number] |= dict.fromkeys(names[each] for each in _names(column) if each in names)
+                continue
+            numbers = by_alias[column.table]
             known = {number: self._columns[number].get(column.name.lower()) for number in numbers}
             if numbers and not any(known.values()):
                 raise _NotUnderstoodError
@@ -271,6 +274,10 @@ class _Needs:
         name = self._columns[number].get(column.name.lower())
         if name is not None:
             yield number, Condition(name, operator, tuple(each.sql(dialect=_DIALECT) for each in constants))
+
+
+def _names(column: Any) -> list[str]:
+    return [part.name.lower() for part in column.parts]
 
 
 def _is_constant(node: Any) -> bool:

@@ -11,7 +11,16 @@ from typing import Annotated
 import typer
 
 from icefloe import errors
-from icefloe.catalog import HOME_FILE, PROJECT_FILE, Catalog, configured_catalog, redacted_value, same_name
+from icefloe.catalog import (
+    HOME_FILE,
+    PROJECT_FILE,
+    Catalog,
+    configured_catalog,
+    is_trusted,
+    redacted_value,
+    same_name,
+    trust,
+)
 from icefloe.cli.arguments import Properties, pairs
 from icefloe.cli.asking import confirm
 from icefloe.cli.invocation import Invocation, invocation
@@ -150,8 +159,9 @@ def _without(place: Path, name: str) -> tuple[str, bool]:
 
 
 def _replace(place: Path, text: str) -> None:
-    """The file as a whole, or as it was: what cannot be read back is not written."""
+    """The file as a whole, or as it was: what cannot be read back is not written. A file that is trusted stays so."""
     tomllib.loads(text)
+    stays_trusted = place.exists() and is_trusted(str(place))
     beside = place.with_name(f".{place.name}.{uuid.uuid4().hex}")
     beside.write_text(text, encoding="utf-8")
     if place.exists():
@@ -159,6 +169,8 @@ def _replace(place: Path, text: str) -> None:
     else:
         beside.chmod(0o600)
     beside.replace(place)
+    if stays_trusted:
+        trust(str(place))
 
 
 def _key(text: str) -> str:

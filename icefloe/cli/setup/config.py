@@ -1,9 +1,13 @@
-"""`icefloe config show`: which configuration counts here, and where each value comes from."""
+"""`icefloe config`: which configuration counts here, where each value comes from, and whether a folder's file is trusted."""
+
+from typing import Annotated
 
 import typer
 
-from icefloe.catalog import redacted_value
+from icefloe.catalog import PROJECT_FILE, Configuration, distrust, redacted_value, trust
 from icefloe.cli.invocation import invocation
+
+File = Annotated[str, typer.Argument(metavar="[FILE]", help=f"The file; ./{PROJECT_FILE} by default.")]
 
 app = typer.Typer(help="Show which configuration counts here.", no_args_is_help=True)
 
@@ -11,6 +15,22 @@ app = typer.Typer(help="Show which configuration counts here.", no_args_is_help=
 @app.callback()
 def _config() -> None:
     """Show which configuration counts here."""
+
+
+@app.command("trust")
+def trust_file(ctx: typer.Context, file: File = PROJECT_FILE) -> None:
+    """Trust a file of the working directory as it is: it may name code, and gets credentials of the environment."""
+    with invocation(ctx) as run:
+        trust(file)
+        run.out.record({"file": file, "trusted": True}, lambda: [f"{file} is trusted until it changes"])
+
+
+@app.command("distrust")
+def distrust_file(ctx: typer.Context, file: File = PROJECT_FILE) -> None:
+    """Trust a file no longer."""
+    with invocation(ctx) as run:
+        was = distrust(file)
+        run.out.record({"file": file, "trusted": False}, lambda: [f"{file} is {'no longer' if was else 'not'} trusted"])
 
 
 @app.command("show")
@@ -27,7 +47,20 @@ def show(ctx: typer.Context) -> None:
                 value = redacted_value(key, setting.value)
                 rows.append({"catalog": name, "key": key, "value": value, "source": setting.source})
         if run.options.output in ("json", "jsonl"):
-            run.out.record({"file": run.configuration.path, "default_catalog": run.catalog_name, "settings": rows})
+            run.out.record(
+                {
+                    "file": run.configuration.path,
+                    "trusted": not run.configuration.is_foreign,
+                    "default_catalog": run.catalog_name,
+                    "settings": rows,
+                }
+            )
             return
-        run.say(f"file: {run.configuration.path or 'none'}; catalog in use: {run.catalog_name}")
+        run.say(
+            f"file: {run.configuration.path or 'none'}{_trust(run.configuration)}; catalog in use: {run.catalog_name}"
+        )
         run.out.rows(rows, ("catalog", "key", "value", "source"))
+
+
+def _trust(configuration: Configuration) -> str:
+    return " (not trusted)" if configuration.is_foreign else ""

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from enum import StrEnum
 from typing import ClassVar
 
@@ -21,14 +22,18 @@ from icefloe.maintenance.manifests import rewrite_manifests
 from icefloe.maintenance.options import Options
 from icefloe.maintenance.orphans.orphan_files import OrphanRequest, remove_orphan_files
 from icefloe.maintenance.rewrite.file_sizes import REWRITE_ALL
+from icefloe.maintenance.rewrite.job import RewriteGroup
 from icefloe.maintenance.rewrite.options import PARTIAL_PROGRESS
-from icefloe.maintenance.rewrite.plan import RewriteRequest, plan_rewrite
+from icefloe.maintenance.rewrite.plan import RewritePlan, RewriteRequest, plan_rewrite
+from icefloe.maintenance.rewrite.result import RewriteResult, joined
 from icefloe.maintenance.rewrite.run import run_rewrite
 from icefloe.maintenance.statistics.table import compute_table_stats
 from icefloe.progress import Listener, listener_or_bar
 from icefloe.schema import JSON
 
 _ORPHAN_AGE_MS = 3 * 86_400_000
+_GROUPS_AT_A_TIME = 4
+"""How many groups of files are rewritten before a run with an end looks at the clock."""
 
 
 class StepOutcome(StrEnum):
@@ -36,6 +41,7 @@ class StepOutcome(StrEnum):
 
     DONE = "done"
     NOT_DUE = "not due"
+    NO_TIME = "no time"
     FAILED = "failed"
 
 
@@ -121,12 +127,26 @@ class MaintenancePlan:
             "steps": [{"step": str(each.step), "due": each.is_due, "reason": each.reason} for each in self.decisions],
         }
 
-    def run(self, engine: object | None = None, progress: Listener | None = None) -> MaintenanceReport:
-        """Do what is due; a step that fails does not keep the others from being done."""
+    def run(
+        self, engine: object | None = None, progress: Listener | None = None, max_time: timedelta | None = None
+    ) -> MaintenanceReport:
+        """Do what is due; a step that fails does not keep the others from being done.
+
+        Args:
+            engine: what does the heavy part: None for this process, `"spark"` or a Spark session.
+            progress: called for each step of the procedures.
+            max_time: when it is over nothing more is begun, neither a step nor a part of a rewrite; what is under way ends.
+        """
         engine_of(engine)
+        given: object = max_time
+        if given is not None and not (isinstance(given, timedelta) and given > timedelta(0)):
+            raise errors.InvalidInputError(
+                f"max_time is {max_time!r}; give a span of time, such as timedelta(minutes=30)"
+            )
+        end = None if max_time is None else time.monotonic() + max_time.total_seconds()
         lease = Lease.take(self._table.storage, self._table.metadata)
         try:
-            return _Run(self, lease, engine, listener_or_bar(progress)).report()
+            return _Run(self, lease, engine, listener_or_bar(progress), end).report()
         finally:
             lease.release()
 
@@ -155,7 +175,14 @@ class _Run:
     lease: Lease
     engine: object | None
     listener: Listener
+    end: float | None
+    """When nothing more is begun."""
     spent: int = 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is no time left."""
+        return self.end is not None and time.monotonic() >= self.end
 
     def report(self) -> MaintenanceReport:
         steps = tuple(self._steps())
@@ -173,6 +200,9 @@ class _Run:
         for decision in self.plan.decisions:
             if not decision.is_due:
                 yield StepReport(decision.step, StepOutcome.NOT_DUE, decision.reason)
+                continue
+            if self.is_over:
+                yield StepReport(decision.step, StepOutcome.NO_TIME, decision.reason)
                 continue
             self.lease.refresh()
             start = time.monotonic()
@@ -202,19 +232,34 @@ class _Run:
         chosen = choose_groups(plan.groups, now, policy, self.plan.budget - self.spent, only)
         if not chosen.groups:
             return StepReport(step, StepOutcome.DONE, "", left=chosen.left)
-        chosen_plan = replace(plan, groups=chosen.groups)
-        result = run_rewrite(chosen_plan, engine_of(self.engine), self.listener, request.again)
-        self.spent += chosen.bytes
+        result, done = self._rewrite_groups(plan, chosen.groups, request)
+        spent = sum(group.size_in_bytes for group in chosen.groups[:done])
+        self.spent += spent
+        late = len(chosen.groups) - done
         failed = result.failed_data_files_count
         return StepReport(
             step,
             StepOutcome.FAILED if failed else StepOutcome.DONE,
             "",
             result,
-            bytes=chosen.bytes,
-            left=chosen.left,
+            bytes=spent,
+            left=(*chosen.left, *([f"{late} groups of files: no time"] if late else ())),
             error=f"{failed} files could not be rewritten" if failed else None,
         )
+
+    def _rewrite_groups(
+        self, plan: RewritePlan, groups: tuple[RewriteGroup, ...], request: RewriteRequest
+    ) -> tuple[RewriteResult, int]:
+        """Rewrite groups as long as there is time; how many of them were."""
+        portion = len(groups) if self.end is None else _GROUPS_AT_A_TIME
+        results: list[RewriteResult] = []
+        done = 0
+        while done < len(groups) and not (done and self.is_over):
+            part = replace(plan, groups=groups[done : done + portion])
+            self.lease.refresh()
+            results.append(run_rewrite(part, engine_of(self.engine), self.listener, request.again))
+            done += len(part.groups)
+        return joined(results), done
 
     def _dangling(self) -> StepReport:
         result = remove_dangling_deletes(self._table, snapshot_properties=self._summary)

@@ -14,6 +14,8 @@ from icefloe.maintenance.maintained_table import MaintainedTable
 from icefloe.storage import FileInfo, identities
 
 _A_BATCH = 10_000
+_PATH_AND_SIZE = ("file_path", "file_size_in_bytes")
+_PARTITION = "partition."
 _SIZES = pa.schema([("path", pa.string()), ("size", pa.int64())])
 
 
@@ -51,9 +53,8 @@ def storage_layout(table: MaintainedTable) -> StorageLayout:
     """The layout of the newest state; manifests are read, and the location is listed."""
     metadata = table.refresh().metadata
     inspect = Inspect(metadata, table.storage, table.metadata_location)
-    columns = ("file_path", "file_size_in_bytes")
-    every = _distinct(inspect.all_files(selected_fields=columns))
-    live = _distinct(inspect.files(selected_fields=columns))
+    every = _distinct(inspect.all_files(selected_fields=_PATH_AND_SIZE))
+    live = _distinct(inspect.files(selected_fields=_PATH_AND_SIZE))
     manifests = _distinct(inspect.all_manifests(selected_fields=("path", "length")))
     named = _named(metadata, table.metadata_location)
     listed = _Listed(pa.concat_arrays([every["path"], manifests["path"], named]), named)
@@ -65,6 +66,90 @@ def storage_layout(table: MaintainedTable) -> StorageLayout:
         metadata=_share(manifests) + listed.named,
         unreferenced=listed.unreferenced,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionShare:
+    """What the files of one partition take."""
+
+    partition: dict[str, object]
+    live: Share
+    history: Share
+
+
+@dataclass(frozen=True, slots=True)
+class RefShare:
+    """What the files of a branch or tag take."""
+
+    ref: str
+    all: Share
+    """Data and delete files of its snapshot."""
+    alone: Share
+    """Those that no other branch or tag has."""
+
+
+def storage_by_partition(table: MaintainedTable) -> list[PartitionShare]:
+    """Data and delete files by partition, the largest first."""
+    metadata = table.refresh().metadata
+    inspect = Inspect(metadata, table.storage, table.metadata_location)
+    columns = ("file_path", "file_size_in_bytes", "partition") if _has_partitions(metadata) else _PATH_AND_SIZE
+    every = _once(inspect.all_files(selected_fields=columns))
+    live = _distinct(inspect.files(selected_fields=_PATH_AND_SIZE))
+    is_live = pc.is_in(every["path"], pa.chunked_array([live["path"]]))
+    keys = [name for name in every.column_names if name.startswith(_PARTITION)]
+    shares: dict[tuple[object, ...], list[Share]] = {}
+    for number, part in enumerate((every.filter(is_live), every.filter(pc.invert(is_live)))):
+        summed = part.group_by(keys).aggregate([("size", "sum"), ("size", "count")])
+        for row in summed.to_pylist():
+            if not row["size_count"]:
+                # Without partitions there is a group even of no files.
+                continue
+            known = shares.setdefault(tuple(row[key] for key in keys), [Share(), Share()])
+            known[number] = Share(row["size_count"], row["size_sum"])
+    names = [key.removeprefix(_PARTITION) for key in keys]
+    listed = [PartitionShare(dict(zip(names, key, strict=True)), *both) for key, both in shares.items()]
+    return sorted(listed, key=lambda each: -(each.live.bytes + each.history.bytes))
+
+
+def storage_by_ref(table: MaintainedTable) -> list[RefShare]:
+    """Data and delete files by branch and tag, the largest first."""
+    metadata = table.refresh().metadata
+    inspect = Inspect(metadata, table.storage, table.metadata_location)
+    files = {
+        name: _distinct(inspect.files(ref.snapshot_id, selected_fields=_PATH_AND_SIZE))
+        for name, ref in metadata.refs.items()
+    }
+    if not files:
+        return []
+    counts = pa.chunked_array([each["path"] for each in files.values()], pa.string()).value_counts()
+    single = counts.field("values").filter(pc.equal(counts.field("counts"), 1))
+    listed = [
+        RefShare(name, _share(each), _share(each.filter(pc.is_in(each["path"], single))))
+        for name, each in files.items()
+    ]
+    return sorted(listed, key=lambda each: -each.all.bytes)
+
+
+def _has_partitions(metadata: md.TableMetadata) -> bool:
+    """Whether some spec of the table has fields."""
+    return any(spec.fields for spec in metadata.partition_specs)
+
+
+def _once(files: pa.Table) -> pa.Table:
+    """Each file once, with the fields of its partition as columns."""
+    sized = pa.table(
+        {
+            "path": pa.chunked_array([identities(chunk) for chunk in files["file_path"].chunks], pa.string()),
+            "size": files["file_size_in_bytes"].cast(pa.int64()),
+        }
+    )
+    if "partition" in files.column_names:
+        flat = files.select(["partition"]).flatten()
+        for name in flat.column_names:
+            sized = sized.append_column(name, flat[name])
+    first = sized.append_column("row", pa.array(range(sized.num_rows), pa.int64()))
+    rows = first.group_by("path").aggregate([("row", "min")])["row_min"]
+    return sized.take(rows)
 
 
 class _Listed:

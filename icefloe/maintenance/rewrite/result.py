@@ -1,6 +1,6 @@
 """What a rewrite of data files did: Java's counts first, then every group with its outcome and the reason."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -98,3 +98,14 @@ class RewriteResult:
             run,
             seconds,
         )
+
+
+def joined(results: Sequence[RewriteResult]) -> RewriteResult:
+    """What several rewrites, at least one, came to."""
+    return RewriteResult.of(
+        (group for each in results for group in each.groups),
+        sum(each.removed_delete_files_count for each in results),
+        tuple(snapshot for each in results for snapshot in each.snapshot_ids),
+        str(results[0].run),
+        sum(each.seconds for each in results),
+    )

@@ -20,21 +20,26 @@ if TYPE_CHECKING:
     _Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
-def add_admin_arguments(parser: argparse.ArgumentParser) -> None:
-    """Give a parser the commands; what it reads is for `run_admin`."""
+_OTHER_NAMES = {"user": "principals", "token": "tokens", "role": "roles", "grant": "grants", "key": "keys"}
+
+
+def add_admin_arguments(parser: argparse.ArgumentParser) -> "_Verbs":
+    """Give a parser the commands; what it reads is for `run_admin`. What more commands are added to."""
     nouns = parser.add_subparsers(dest="noun", required=True, metavar="NOUN")
-    _principals(_verbs(nouns, "principals", "users and programs of this server"))
-    _tokens(_verbs(nouns, "tokens", "API tokens of principals"))
-    _roles(_verbs(nouns, "roles", "who has which role"))
-    _grants(_verbs(nouns, "grants", "who may do what"))
-    keys = _verbs(nouns, "keys", "keys that sign short-lived tokens")
+    _principals(_verbs(nouns, "user", "users and programs of this server"))
+    _tokens(_verbs(nouns, "token", "API tokens of users"))
+    _roles(_verbs(nouns, "role", "who has which role"))
+    _grants(_verbs(nouns, "grant", "who may do what"))
+    keys = _verbs(nouns, "key", "keys that sign short-lived tokens")
     keys.add_parser("list", help="ids, newest first")
     keys.add_parser("rotate", help="sign with a new key from now on")
     keys.add_parser("remove", help="refuse what a key signed").add_argument("id")
+    return nouns
 
 
 def _verbs(nouns: "_Verbs", noun: str, text: str) -> "_Verbs":
-    return nouns.add_parser(noun, help=text).add_subparsers(dest="verb", required=True, metavar="VERB")
+    parser = nouns.add_parser(noun, help=text, aliases=[_OTHER_NAMES[noun]])
+    return parser.add_subparsers(dest="verb", required=True, metavar="VERB")
 
 
 def _principals(verbs: "_Verbs") -> None:
@@ -99,15 +104,15 @@ def run_admin(
 ) -> Iterator[str]:
     """Do what the arguments say; the lines to show. `configured` is what the configuration file adds."""
     match arguments.noun:
-        case "principals":
+        case "user" | "principals":
             yield from _run_principals(arguments, store)
-        case "tokens":
+        case "token" | "tokens":
             yield from _run_tokens(arguments, store)
-        case "roles":
+        case "role" | "roles":
             yield from _run_roles(arguments, store)
-        case "grants":
+        case "grant" | "grants":
             yield from _run_grants(arguments, store, configured or Directory())
-        case "keys":
+        case "key" | "keys":
             yield from _run_keys(arguments, store)
 
 

@@ -41,12 +41,14 @@ def test_a_server_and_its_administrator(tmp_path: Path, capsys: pytest.CaptureFi
     config.write_text(CONFIGURATION.format(port=port, folder=tmp_path))
 
     def admin(*words: str) -> list[str]:
-        assert main(["serve-admin", "--config", str(config), *words]) == 0
+        assert main(["server", "--config", str(config), *words]) == 0
         return capsys.readouterr().out.splitlines()
 
-    admin("principals", "add", "ops")
-    (token,) = admin("tokens", "add", "ops", "--days", "1")
-    assert admin("grants", "check", "configured", "read", "--warehouse", "lake") == ["allowed"]
+    assert admin("migrate") == ["lake\twas brought up to date"]
+    assert admin("migrate") == ["lake\tis up to date"]
+    admin("user", "add", "ops")
+    (token,) = admin("token", "add", "ops", "--days", "1")
+    assert admin("grant", "check", "configured", "read", "--warehouse", "lake") == ["allowed"]
     with (tmp_path / "log").open("wb") as log:
         server = subprocess.Popen([sys.executable, "-m", "icefloe", "serve", "--config", str(config)], stderr=log)
     try:
@@ -98,3 +100,33 @@ def test_a_configuration_without_a_database(tmp_path: Path, capsys: pytest.Captu
     config.write_text(f'[catalog.lake]\ntype = "hadoop"\nwarehouse = "{tmp_path}"\n')
     assert main(["serve-admin", "--config", str(config), "principals", "list"]) == 2
     assert "has a database" in capsys.readouterr().err
+
+
+def test_what_is_wrong_is_said_before_a_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "server.toml"
+
+    def examined(*lines: str, code: int) -> dict[str, tuple[str, str]]:
+        config.write_text("\n".join(lines))
+        assert main(["server", "--config", str(config), "doctor"]) == code
+        rows = (line.split("\t") for line in capsys.readouterr().out.splitlines())
+        return {subject: (severity, text) for severity, subject, text in rows}
+
+    catalog = [
+        "[catalog.lake]",
+        'type = "sql"',
+        f'uri = "sqlite:///{tmp_path}/x.db"',
+        f'warehouse = "{tmp_path}"',
+    ]
+    told = examined(*catalog, code=0)
+    assert told["warehouse lake"] == ("OK", "0 namespaces, no table to read")
+    assert told["who may come in"][0] == "OK"
+    told = examined(
+        "[server]", 'host = "0.0.0.0"', 'tls-certificate = "no.pem"', 'tls-key = "no.key"', *catalog, code=1
+    )
+    assert told["who may come in"][0] == told["TLS"][0] == "FAIL"
+    broken = [*catalog[:2], 'uri = "postgresql://ann:hunter22@127.0.0.1:1/db"', catalog[3], "[access.none]"]
+    told = examined(*broken, code=1)
+    assert told["warehouses"][0] == told["access to files"][0] == "FAIL"
+    assert "hunter22" not in str(told)
+    assert examined("[server]", "nonsense = 1", code=1)["configuration"][0] == "FAIL"
+    assert examined("[auth]", "anonymous = true", *catalog, code=0)["who may come in"][0] == "WARN"
