@@ -13,6 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from icefloe.cli.commands import COMMANDS, EXTRAS, GROUP, HIDDEN_POINTS, OWN_POINTS, SERVE, Command
+from icefloe.cli.completing import complete_catalog
 from icefloe.cli.options import COLORS, FORMS, Options, is_terminal
 
 _GLOBAL = "Options of all commands"
@@ -153,14 +154,24 @@ def _chosen(options: tuple[str, ...]) -> Callable[[str | None], str | None]:
 
 OutputOption = Annotated[
     str | None,
-    typer.Option("--output", "-o", help=f"How to print: {', '.join(FORMS)}.", callback=_chosen(FORMS), metavar="FORM"),
+    typer.Option(
+        "--output",
+        "-o",
+        help=f"How to print: {', '.join(FORMS)}.",
+        callback=_chosen(FORMS),
+        metavar="FORM",
+        autocompletion=lambda: list(FORMS),
+    ),
 ]
 ColorOption = Annotated[
     str | None, typer.Option("--color", help="auto, always or never.", callback=_chosen(COLORS), metavar="WHEN")
 ]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before something is removed.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print results and errors only.")]
-CatalogOption = Annotated[str | None, typer.Option("--catalog", "-c", help="The catalog, by its configured name.")]
+CatalogOption = Annotated[
+    str | None,
+    typer.Option("--catalog", "-c", help="The catalog, by its configured name.", autocompletion=complete_catalog),
+]
 
 
 def _root(

@@ -1,13 +1,14 @@
 """Decides which names complete what a user has typed: those of the configured catalog, as far as it answers at once."""
 
-import time
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
 from typing import Any
 
 import typer
 
-_SECONDS = 0.3
+_SECONDS = 2.0
+"""How long a catalog may take, with what is imported for it; a local one takes a few tenths."""
 _MOST = 500
 
 Complete = Callable[[typer.Context, str], list[str]]
@@ -18,16 +19,23 @@ def _quietly(candidates: Callable[[Any, str], Iterable[str]]) -> Complete:
 
     @wraps(candidates)
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
-        start, names = time.monotonic(), []
-        try:
-            for name in candidates(ctx, incomplete):
-                if name.startswith(incomplete):
-                    names.append(name)
-                if len(names) >= _MOST or time.monotonic() - start > _SECONDS:
-                    break
-        except Exception:  # noqa: BLE001 - in the middle of a line that is being typed
-            return names
-        return names
+        matching: list[str] = []
+
+        def look() -> None:
+            try:
+                for name in names(ctx, incomplete):
+                    if name.startswith(incomplete):
+                        matching.append(name)
+                    if len(matching) >= _MOST:
+                        break
+            except Exception:  # noqa: BLE001 - in the middle of a line that is being typed
+                return
+
+        # A catalog that does not answer must not hold up the one who types; the process ends without it.
+        looking = threading.Thread(target=look, daemon=True)
+        looking.start()
+        looking.join(_SECONDS)
+        return list(matching)
 
     return complete
 
@@ -45,13 +53,25 @@ def complete_table(ctx: Any, incomplete: str) -> Iterator[str]:
     """Namespaces with a dot behind them, and the tables and views of the one that is typed."""
     from icefloe.catalog import show_table
 
-    catalog = _run(ctx).catalog
+    run = _run(ctx)
+    name, at, _ = incomplete.rpartition("@")
+    if at:
+        for ref in run.table(name).table.refs():
+            yield f"{name}@{ref}"
+        return
+    catalog = run.catalog
     parent = tuple(incomplete.split(".")[:-1])
     for namespace in catalog.list_namespaces(parent):
         yield f"{show_table(namespace)}."
     if parent:
         for identifier in (*catalog.list_tables(parent), *catalog.list_views(parent)):
             yield show_table(identifier)
+
+
+@_quietly
+def complete_catalog(ctx: Any, incomplete: str) -> Iterator[str]:  # noqa: ARG001 - the shape of all of them
+    """The configured catalogs."""
+    yield from _run(ctx).configuration.names()
 
 
 @_quietly

@@ -22,6 +22,10 @@ COMPLETE = "_ICEFLOE_COMPLETE"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if COMPLETE in os.environ:
+        from typer.completion import completion_init
+
+        completion_init()
     try:
         ended = root_command().main(given, prog_name=PROGRAM, complete_var=COMPLETE, standalone_mode=False)
         sys.stdout.flush()

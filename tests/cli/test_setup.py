@@ -77,6 +77,13 @@ def test_completion_scripts(run: Run, shell: str) -> None:
         ("icefloe describe sh", ["shop."]),
         ("icefloe describe shop.", ["shop.eu.", "shop.orders", "shop.big"]),
         ("icefloe metadata shop.orders all_m", ["all_manifests"]),
+        ("icefloe head shop.orders@", ["shop.orders@main", "shop.orders@audit", "shop.orders@v1"]),
+        ("icefloe branch delete shop.orders a", ["audit"]),
+        ("icefloe -c i", ["icefloe"]),
+        ("icefloe list -o json", ["json", "jsonl"]),
+        ("icefloe create n", ["namespace"]),
+        ("icefloe head shop.orders --wh", ["--where"]),
+        ("icefloe describe nowhere.", []),
     ],
 )
 def test_names_are_completed(

@@ -69,7 +69,9 @@ def test_a_query(ice: Any, duck: Any, number: int) -> None:
     assert ours
     assert len(ours) == len(theirs)
     for one, other in zip(ordered(ours), ordered(theirs), strict=True):
-        assert one == [pytest.approx(value, rel=1e-6, abs=1e-6) if isinstance(value, float) else value for value in other]
+        assert one == [
+            pytest.approx(value, rel=1e-6, abs=1e-6) if isinstance(value, float) else value for value in other
+        ]
     if number in (3, 4, 5, 6, 7, 8, 10, 12, 14, 15, 20):
         # Those that ask for a span of dates.
         assert any(each["data_files_read"] < each["data_files"] for each in told), told
