@@ -23,7 +23,7 @@ def _quietly(candidates: Callable[[Any, str], Iterable[str]]) -> Complete:
 
         def look() -> None:
             try:
-                for name in names(ctx, incomplete):
+                for name in candidates(ctx, incomplete):
                     if name.startswith(incomplete):
                         matching.append(name)
                     if len(matching) >= _MOST:
