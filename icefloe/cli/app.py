@@ -75,6 +75,7 @@ class RootGroup(TyperGroup):
 _SERVE_HELP = {
     "serve": "Serve catalogs over the Iceberg REST protocol.",
     "server": "Users, tokens, roles and grants of a server; migrate its database, and check it.",
+    "ui": "Show catalogs and tables as a web page, to this machine alone.",
 }
 
 

@@ -10,11 +10,12 @@ OWN_POINTS = {
     "serve": "icefloe.server.serve",
     "server": "icefloe.server.admin",
     "serve-admin": "icefloe.server.admin",
+    "ui": "icefloe.ui.command",
 }
 """The entry points of this package, whether it is installed or not."""
-EXTRAS = {"serve": "server", "serve-admin": "server"}
 HIDDEN_POINTS = ("serve-admin",)
 """An older name of `server`."""
+EXTRAS = {"serve": "server", "server": "server", "serve-admin": "server", "ui": "ui"}
 """Which extra a command needs."""
 
 

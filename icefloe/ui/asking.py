@@ -1,0 +1,244 @@
+"""Decides what a page gets and gives: who asks, the names in its path, links to other pages, and templates."""
+
+import datetime as dt
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from urllib.parse import urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from icefloe import __version__, errors, metadata as md
+from icefloe.catalog import At, Identifier, choose_version, show, show_table
+from icefloe.planning import choose_snapshot
+from icefloe.rest.paths_codec import decode_name, decode_namespace, encode_name, encode_namespace
+from icefloe.shown import cell, counted, minute, shown_time, size, utc
+from icefloe.table import Table
+from icefloe.ui.jobs import Job, Work
+from icefloe.ui.site import Site
+from icefloe.ui.visitors import Visitor
+
+COOKIE, THEME = "icefloe-page", "icefloe-theme"
+_CELL = 120
+
+
+def _ago(timestamp_ms: int | None) -> str:
+    if timestamp_ms is None:
+        return "never"
+    seconds = max(0.0, time.time() - timestamp_ms / 1000)
+    for unit, length in (("year", 31_557_600), ("month", 2_629_800), ("day", 86_400), ("hour", 3600), ("minute", 60)):
+        if seconds >= length:
+            return f"{counted(int(seconds // length), unit)} ago"
+    return "just now"
+
+
+def _moment(timestamp_ms: int | None) -> Markup:
+    if timestamp_ms is None:
+        return Markup("never")
+    moment = utc(timestamp_ms)
+    assert moment is not None
+    return Markup('<time datetime="{}" title="{} UTC">{}</time>').format(
+        moment.isoformat(), f"{moment:%Y-%m-%d %H:%M:%S}", _ago(timestamp_ms)
+    )
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:,.0f}"
+
+
+def _cut(value: object) -> str:
+    text = _shown(value)
+    return text if len(text) <= _CELL else f"{text[: _CELL - 1]}…"
+
+
+def _shown(value: object) -> str:
+    return shown_time(value) if isinstance(value, dt.datetime) else cell(value)
+
+
+_TEMPLATES = Environment(
+    loader=PackageLoader("icefloe.ui"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+)
+_TEMPLATES.filters |= {
+    "size": lambda value: "unknown" if value is None else size(value),
+    "number": _number,
+    "ago": _moment,
+    "minute": minute,
+    "cell": _shown,
+    "cut": _cut,
+    "counted": counted,
+    "dotted": show,
+}
+_TEMPLATES.globals["version"] = __version__
+
+
+@dataclass
+class Page:
+    """One request for a page, understood."""
+
+    site: Site
+    request: Request
+    visitor: Visitor
+    form_key: str
+    form: Mapping[str, str]
+
+    @property
+    def root(self) -> str:
+        """Where the pages begin."""
+        return str(self.request.scope.get("root_path", "")).rstrip("/")
+
+    def name(self, parameter: str) -> str:
+        """A name in the path."""
+        return decode_name(self.request.path_params[parameter])
+
+    @property
+    def namespace(self) -> Identifier:
+        """The namespace in the path."""
+        return decode_namespace(self.request.path_params["namespace"])
+
+    def query(self, name: str, default: str = "") -> str:
+        """A parameter behind the question mark, without spaces around it."""
+        return self.request.query_params.get(name, default).strip()
+
+    def number(self, name: str, default: int = 0, most: int = 1_000_000) -> int:
+        """A parameter that is a count."""
+        text = self.query(name)
+        if not text:
+            return default
+        if not (text.isascii() and text.isdigit()) or int(text) > most:
+            raise errors.InvalidInputError(f"{name} is {text!r:.40}; it is a whole number of at most {most}")
+        return int(text)
+
+    def link(self, *segments: str, **query: object) -> str:
+        """A link to a page, by segments that are encoded already."""
+        given = {key: value for key, value in query.items() if value not in (None, "", 0)}
+        return "/".join([self.root, *segments]) + (f"?{urlencode(given)}" if given else "")
+
+    def to_catalog(self, catalog: str) -> str:
+        """The page of a catalog."""
+        return self.link("c", encode_name(catalog))
+
+    def to_namespace(self, catalog: str, namespace: Identifier) -> str:
+        """The page of a namespace."""
+        return self.link("c", encode_name(catalog), encode_namespace(namespace))
+
+    def to_table(self, catalog: str, identifier: Identifier, page: str = "", **query: object) -> str:
+        """A page of a table."""
+        segments = ["t", encode_name(catalog), encode_namespace(identifier[:-1]), encode_name(identifier[-1])]
+        return self.link(*segments, *([page] if page else []), **query)
+
+    def to_view(self, catalog: str, identifier: Identifier) -> str:
+        """The page of a view."""
+        return self.link("v", encode_name(catalog), encode_namespace(identifier[:-1]), encode_name(identifier[-1]))
+
+    def render(self, template: str, /, status: int = 200, **context: Any) -> Response:
+        """An answer from a template."""
+        context = {"page": self, "site": self.site, "visitor": self.visitor, "theme": theme_of(self.request), **context}
+        return HTMLResponse(_TEMPLATES.get_template(template).render(context), status)
+
+    def go(self, link: str) -> Response:
+        """An answer that leads to another page."""
+        return RedirectResponse(link, 303)
+
+
+@dataclass(frozen=True, slots=True)
+class Pager:
+    """Which part of a long list is shown, and the way to its neighbours."""
+
+    text: str
+    before: str | None
+    after: str | None
+
+
+def pager(first: int, step: int, total: int, link: Callable[[int], str]) -> Pager | None:
+    """The pager of a list; none if it is short."""
+    if total <= step:
+        return None
+    text = f"{first + 1:,} – {min(first + step, total):,} of {total:,}"
+    return Pager(
+        text, link(max(first - step, 0)) if first else None, link(first + step) if first + step < total else None
+    )
+
+
+def theme_of(request: Request) -> str:
+    """Light, dark, or as the system has it."""
+    chosen = request.cookies.get(THEME, "")
+    return chosen if chosen in ("light", "dark") else "auto"
+
+
+def render_bare(request: Request, template: str, status: int, **context: Any) -> Response:
+    """An answer for one who is not let in yet."""
+    root = str(request.scope.get("root_path", "")).rstrip("/")
+    shown = _TEMPLATES.get_template(template).render(theme=theme_of(request), root=root, **context)
+    return HTMLResponse(shown, status)
+
+
+@dataclass
+class TablePage:
+    """A request for a page of one table, at the snapshot that it names."""
+
+    page: Page
+    catalog: str
+    identifier: Identifier
+    table: Table
+    tab: str
+
+    @staticmethod
+    def of(page: Page, tab: str) -> "TablePage":
+        """The table that the path names."""
+        catalog = page.name("catalog")
+        identifier = (*page.namespace, page.name("table"))
+        return TablePage(page, catalog, identifier, page.site.table(page.visitor, catalog, identifier), tab)
+
+    @property
+    def metadata(self) -> md.TableMetadata:
+        """The table's metadata."""
+        return self.table.metadata
+
+    @cached_property
+    def version(self) -> str:
+        """The branch, tag, snapshot or time that is looked at; empty for the current state."""
+        return self.page.query("at")
+
+    @cached_property
+    def at(self) -> At:
+        """The same as arguments of scans."""
+        return choose_version(self.metadata, self.version or None)
+
+    @cached_property
+    def snapshot(self) -> md.Snapshot | None:
+        """The snapshot that is looked at."""
+        return choose_snapshot(self.metadata, self.at.get("snapshot_id"), self.at.get("ref"), self.at.get("as_of"))
+
+    @property
+    def text(self) -> str:
+        """The name for command lines."""
+        name = show_table(self.identifier)
+        several = len(self.page.site.catalogs) > 1
+        return f"{show_table((self.catalog,))}.{name}" if several else name
+
+    def link(self, page: str = "", **query: object) -> str:
+        """Another page of the table, at the same snapshot unless the query says otherwise."""
+        return self.page.to_table(self.catalog, self.identifier, page, **{"at": self.version, **query})
+
+    def ask(self, what: str, title: str, work: Work, *more: object) -> Job:
+        """Work on the state that is looked at, which never changes; done once for all who ask."""
+        snapshot = None if self.snapshot is None else self.snapshot.snapshot_id
+        key = (what, self.catalog, self.identifier, self.table.metadata_location, snapshot, *more)
+        return self.page.site.jobs.ask(key, title, (self.catalog, self.identifier), work)
+
+    def render(self, template: str, /, **context: Any) -> Response:
+        """An answer from a template about this table."""
+        return self.page.render(template, subject=self, **context)
+
+    def render_job(self, template: str, job: Job, make: Callable[[Any], Mapping[str, Any]], **context: Any) -> Response:
+        """An answer from the result of a job; how far it is, while it is under way."""
+        if not job.done.is_set():
+            return self.render("waiting.html", job=job, **context)
+        if job.error is not None:
+            raise job.error
+        return self.render(template, job=job, **context, **make(job.result))

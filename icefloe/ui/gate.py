@@ -1,0 +1,105 @@
+"""Decides which requests are answered at all: the token of `icefloe ui`, names of hosts, origins of forms, and headers of answers."""
+
+import hmac
+import secrets
+from collections.abc import Mapping
+from hashlib import sha256
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from icefloe.ui.visitors import Owner, Visitor
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self';"
+    " frame-ancestors 'none'; base-uri 'none'"
+)
+"""What a page may load: its own style sheet and script, and nothing else from anywhere."""
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class TokenGate:
+    """Lets in whoever has the token that was printed when the pages were started."""
+
+    def __init__(self, token: str | None = None) -> None:
+        self.token = token or secrets.token_urlsafe(24)
+
+    def visitor(self, scope: Mapping[str, object], credential: str | None) -> Visitor | None:  # noqa: ARG002 - the protocol's
+        """The owner, with the right token."""
+        return Owner() if credential is not None and self.accepts(credential) else None
+
+    def accepts(self, credential: str) -> bool:
+        """Whether it is the token."""
+        return hmac.compare_digest(credential.encode(), self.token.encode())
+
+
+class FormKeys:
+    """Words that forms carry, which only our own pages know: a form of another page cannot have them."""
+
+    def __init__(self) -> None:
+        self._secret = secrets.token_bytes(32)
+
+    def of(self, credential: str | None) -> str:
+        """The word of a visitor's forms."""
+        return hmac.new(self._secret, (credential or "").encode(), sha256).hexdigest()
+
+    def fits(self, given: str, credential: str | None) -> bool:
+        """Whether a form has the right word."""
+        return hmac.compare_digest(given.encode(), self.of(credential).encode())
+
+
+def is_own_origin(headers: Headers) -> bool:
+    """Whether a form was sent by a page of this very host."""
+    origin, host = headers.get("origin"), headers.get("host", "")
+    return origin is not None and bool(host) and urlsplit(origin).netloc == host
+
+
+class Hardened:
+    """Refuses hosts that are not ours, sees paths as they came, and gives every answer the headers that keep pages closed."""
+
+    def __init__(self, app: ASGIApp, hosts: frozenset[str] | None) -> None:
+        self._app = app
+        self._hosts = hosts
+        """None: whoever mounts the pages decides."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        # An encoded slash is a part of a name.
+        scope["path"] = scope["raw_path"].decode("ascii", "replace")
+
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers[name] = value
+                headers.setdefault("cache-control", "no-store")
+            await send(message)
+
+        if self._hosts is not None and _host(Headers(scope=scope).get("host", "")) not in self._hosts:
+            refusal = PlainTextResponse(
+                "This page is for its own machine: the host of the request is not one of it.\n", 403
+            )
+            await refusal(scope, receive, answer)
+            return
+        await self._app(scope, receive, answer)
+
+
+def _host(text: str) -> str:
+    try:
+        return urlsplit(f"//{text}").hostname or ""
+    except ValueError:
+        return ""

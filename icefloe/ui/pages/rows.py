@@ -1,0 +1,31 @@
+"""The page of rows: the first ones of a snapshot, of some columns, that match a filter."""
+
+from starlette.responses import Response
+
+from icefloe.ui.asking import Page, TablePage
+from icefloe.ui.reading import first_rows
+
+_MOST = 500
+
+
+def data(page: Page) -> Response:
+    """The first rows."""
+    subject = TablePage.of(page, "data")
+    where, limit = page.query("where"), page.number("limit", 50, _MOST)
+    names = [field.name for field in subject.table.scan(**subject.at).schema.fields]
+    chosen = [name for name in page.request.query_params.getlist("column") if name in names]
+    selected = tuple(_quoted(name) for name in chosen) or ("*",)
+
+    def read(_: object) -> object:
+        scan = subject.table.scan(where or None, selected, limit=limit + 1, **subject.at)
+        return first_rows(scan.to_arrow_batch_reader(), limit)
+
+    job = subject.ask("rows", "Reading rows", read, where, limit, selected)
+    return subject.render_job(
+        "data.html", job, lambda rows: {"rows": rows}, where=where, limit=limit, names=names, chosen=chosen
+    )
+
+
+def _quoted(name: str) -> str:
+    """Names with dots are those of top-level columns here, and are found as they are."""
+    return name
