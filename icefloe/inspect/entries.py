@@ -48,7 +48,12 @@ def _entry_batches(
 ) -> Generator[pa.RecordBatch, None, None]:
     rows = EntryRows(request, live_only)
     partition = table_partition_type(request.metadata)
-    manifests = manifests_to_read(request, partition, is_needed, "" if live_only else f"{_DATA_FILE}.")
+    skipped = request.skipped_manifests
+
+    def is_wanted(manifest: mf.ManifestFile) -> bool:
+        return is_needed(manifest) and manifest.manifest_path not in skipped
+
+    manifests = manifests_to_read(request, partition, is_wanted, "" if live_only else f"{_DATA_FILE}.")
     batches = parallel.in_order(rows, manifests, request.threads([manifest for _, manifest in manifests]))
     try:
         for batch in batches:

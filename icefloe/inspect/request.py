@@ -34,6 +34,8 @@ class MetadataRequest:
     workers: int
     read_ahead_bytes: int | None = None
     """How much may be in memory ahead of whoever reads a stream, about; None if all of it is kept anyway."""
+    skipped_manifests: frozenset[str] = frozenset()
+    """Manifests whose files are not asked for, by path."""
 
     @cached_property
     def filter_schema(self) -> Schema:

@@ -57,6 +57,7 @@ class Travel(Narrowing, total=False):
 
     ref: str | None
     as_of: int | dt.datetime | None
+    skipped_manifests: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,8 @@ class MetadataScan:
     options: Mapping[str, str] = field(default_factory=dict, hash=False)
     ref: str | None = None
     as_of: int | dt.datetime | None = None
+    skipped_manifests: frozenset[str] = frozenset()
+    """Manifests whose files and entries are left out, by path: for those who know them already."""
 
     def __post_init__(self) -> None:
         if self.name not in TABLE_NAMES:
@@ -119,6 +122,7 @@ class MetadataScan:
             ex.bind(planning.parsed_filter(self.row_filter), self.schema, self.case_sensitive),
             planning.scan_options(self.options, self.metadata.properties).workers,
             read_ahead_bytes,
+            self.skipped_manifests,
         )
 
     def _snapshots(self) -> tuple[md.Snapshot, ...]:

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from icefloe.catalog import Catalog
-from icefloe.server import auth, routes_status
+from icefloe.server import auth, pages, routes_status
 from icefloe.server.file_access import WarehouseFiles
 from icefloe.server.management_operations import management_operations, undropping_operations
 from icefloe.server.planning import PlanningService, PlanningSettings, PlanOperations
@@ -42,22 +42,37 @@ def create_app(
     server.offer((*protocol, *undropping_operations()), files)
     metrics = routes_status.Metrics(server)
     catalog_routes = CatalogRoutes(server, access.authorizer, files)
+    web = _pages(catalogs, settings, access)
     app = Starlette(
         routes=[
             *catalog_routes.routes(operations),
             *auth.routes(access),
             *routes_status.routes(server, metrics, access.authorizer),
+            *([] if web is None else pages.page_routes(web)),
         ],
         middleware=[
             Middleware(routes_status.Observer, metrics=metrics, slow_seconds=settings.slow_request.total_seconds()),
-            Middleware(auth.AccessMiddleware, access=access, open_paths=routes_status.OPEN_PATHS | {auth.TOKENS_PATH}),
+            *([] if web is None else [Middleware(pages.PageCredentials, pages=web)]),
+            Middleware(
+                auth.AccessMiddleware,
+                access=access,
+                open_paths=routes_status.OPEN_PATHS
+                | {auth.TOKENS_PATH}
+                | (frozenset() if web is None else web.open_paths),
+            ),
         ],
         exception_handlers={404: _nothing_there, 405: _not_allowed, Exception: _failed},
-        lifespan=lambda _: _lifespan(server, plans),
+        lifespan=lambda _: _lifespan(server, plans, web),
     )
     # A name may end in a slash, and that is another name.
     app.router.redirect_slashes = False
     return app
+
+
+def _pages(catalogs: Mapping[str, Catalog], settings: ServerSettings, access: auth.Access) -> pages.MountedPages | None:
+    if not settings.ui:
+        return None
+    return pages.mounted_pages(catalogs, access, is_secure=settings.tls_certificate is not None)
 
 
 def _planning(settings: ServerSettings) -> PlanningSettings:
@@ -66,7 +81,7 @@ def _planning(settings: ServerSettings) -> PlanningSettings:
 
 
 @asynccontextmanager
-async def _lifespan(server: Server, plans: PlanOperations) -> AsyncIterator[None]:
+async def _lifespan(server: Server, plans: PlanOperations, web: pages.MountedPages | None) -> AsyncIterator[None]:
     await run_sync(server.prepare)
     tasks = [asyncio.create_task(_repeat(server.tidy, _TIDY_SECONDS))]
     if server.settings.webhook is not None:
@@ -79,6 +94,8 @@ async def _lifespan(server: Server, plans: PlanOperations) -> AsyncIterator[None
             with suppress(asyncio.CancelledError):
                 await task
         plans.close()
+        if web is not None:
+            web.close()
         server.close()
 
 

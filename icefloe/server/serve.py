@@ -39,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, help="the port to listen at (8181); 0 for any")
     parser.add_argument("--warehouse", metavar="FOLDER", help="without --config: the folder of catalog and tables")
     parser.add_argument("--workers", type=int, metavar="N", help="how many processes serve (1)")
+    parser.add_argument("--ui", action="store_true", help="serve the web page, at /ui")
     parser.add_argument("--read-only", action="store_true", help="refuse every change")
     parser.add_argument("--insecure", action="store_true", help="let everybody in who reaches the address")
     parser.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
@@ -119,7 +120,13 @@ def _with_options(settings: ServerSettings, arguments: argparse.Namespace) -> Se
     number = settings.workers if arguments.workers is None else arguments.workers
     if number < 1:
         raise InvalidPropertyError(f"workers is {number}; at least one process serves")
-    return replace(settings, host=host, port=port, workers=number, read_only=settings.read_only or arguments.read_only)
+    has_ui = settings.ui or arguments.ui
+    if has_ui and number > 1:
+        raise InvalidPropertyError(
+            f"the web page is served by one process, not by {number}: leave --workers or --ui out"
+        )
+    read_only = settings.read_only or arguments.read_only
+    return replace(settings, host=host, port=port, workers=number, read_only=read_only, ui=has_ui)
 
 
 def served_catalogs(config: str | None, folder: str | None) -> Mapping[str, Catalog]:

@@ -56,6 +56,8 @@ class ServerSettings:
     """Where events go, as CloudEvents."""
     webhook_secret: str | None = field(default=None, repr=False)
     """What they are signed with."""
+    ui: bool = False
+    """Whether the web page is served, at `/ui`."""
     tls_certificate: str | None = None
     """A PEM file with the certificate chain."""
     tls_key: str | None = None

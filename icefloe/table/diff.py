@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe import errors, metadata as md
 from icefloe.inspect import Inspect
-from icefloe.schema import NestedField, Schema
+from icefloe.schema import NestedField, Schema, schema_to_arrow
 from icefloe.table.scan import ChangesScan
 
 _CHANGE = "_change_type"
@@ -32,7 +33,7 @@ class TableDiff:
     before: md.Snapshot | None
     after: md.Snapshot | None
     columns: tuple[ColumnChange, ...]
-    _files: Callable[[md.Snapshot | None], pa.Table] = field(repr=False, compare=False)
+    _inspect: Inspect = field(repr=False, compare=False)
     _changes: Changes = field(repr=False, compare=False)
     _metadata: md.TableMetadata = field(repr=False, compare=False)
 
@@ -78,6 +79,26 @@ class TableDiff:
         reader = scan.to_arrow_batch_reader()
         return pa.RecordBatchReader.from_batches(reader.schema, (_undone(batch) for batch in reader))
 
+    @cached_property
+    def _shared_manifests(self) -> frozenset[str]:
+        """Manifests that both snapshots have: their files are no difference, and are not read."""
+        sides = [set[str](), set[str]()]
+        for paths, snapshot in zip(sides, (self.before, self.after), strict=True):
+            if snapshot is not None:
+                listed = self._inspect.manifests(snapshot.snapshot_id, selected_fields=("path",))
+                paths.update(listed.column("path").to_pylist())
+        return frozenset(sides[0] & sides[1])
+
+    def _files(self, snapshot: md.Snapshot | None) -> pa.Table:
+        """The files of a snapshot that may be missing in the other."""
+        if snapshot is None:
+            return schema_to_arrow(
+                self._inspect.scan("files", selected_fields=_FILES).projection(), ids=False
+            ).empty_table()
+        return self._inspect.files(
+            snapshot.snapshot_id, selected_fields=_FILES, skipped_manifests=self._shared_manifests
+        )
+
     def _leads_to(self, earlier: md.Snapshot, later: md.Snapshot | None) -> bool:
         heads = [] if later is None else [later.snapshot_id]
         nodes = md.SnapshotGraph.of(self._metadata, heads).nodes
@@ -92,14 +113,8 @@ def diff_of(
     changes: Changes,
 ) -> TableDiff:
     """The difference between two snapshots of one table."""
-
-    def files(snapshot: md.Snapshot | None) -> pa.Table:
-        if snapshot is None:
-            return inspect.files(selected_fields=_FILES).slice(0, 0)
-        return inspect.files(snapshot.snapshot_id, selected_fields=_FILES)
-
     old, new = _schema(metadata, before), _schema(metadata, after)
-    return TableDiff(before, after, tuple(_columns(old, new)), files, changes, metadata)
+    return TableDiff(before, after, tuple(_columns(old, new)), inspect, changes, metadata)
 
 
 def _schema(metadata: md.TableMetadata, snapshot: md.Snapshot | None) -> Schema:

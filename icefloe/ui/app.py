@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from icefloe import errors
-from icefloe.ui.asking import COOKIE, THEME, Page, render_bare
+from icefloe.ui.asking import COOKIE, THEME, Page, render_bare, told
 from icefloe.ui.gate import FormKeys, Hardened, is_own_origin
 from icefloe.ui.pages import browse, care, changes, columns, contents, history, overview, rows
 from icefloe.ui.site import Site
@@ -192,22 +192,9 @@ def _run(handler: Handler, page: Page) -> Response:
         return _failed(page, error=error)
 
 
-_STATUSES: tuple[tuple[type[Exception], int, str], ...] = (
-    (errors.NoSuchObjectError, 404, "Not here"),
-    (errors.ForbiddenError, 403, "Not allowed"),
-    (errors.InvalidInputError, 400, "That was not understood"),
-    (errors.StateError, 409, "Not possible now"),
-    (errors.StorageError, 502, "The storage does not answer as it should"),
-    (errors.ServiceUnavailableError, 503, "A service does not answer"),
-    (errors.IcefloeError, 500, "This did not work"),
-)
-
-
 def _failed(page: Page, *, error: BaseException) -> Response:
-    for kind, status, title in _STATUSES:
-        if isinstance(error, kind):
-            return page.render("error.html", status, title=title, message=str(error))
-    return page.render("error.html", 500, title="A fault of icefloe", message="The log of the server says more.")
+    status, title, message = told(error)
+    return page.render("error.html", status, title=title, message=message)
 
 
 async def _form(request: Request) -> dict[str, str]:
@@ -220,9 +207,14 @@ async def _form(request: Request) -> dict[str, str]:
     return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
 
 
+def cookie_of(host: str) -> str:
+    """The cookie of a server: browsers know no ports when they keep cookies, so each has a name of its own."""
+    _, _, port = host.rpartition(":")
+    return f"{COOKIE}-{port if port.isascii() and port.isdigit() else 0}"
+
+
 def _cookie(request: Request) -> str:
-    """Browsers know no ports when they keep cookies: each server has a name of its own."""
-    return f"{COOKIE}-{request.url.port or 0}"
+    return cookie_of(request.headers.get("host", ""))
 
 
 def _local(path: str) -> str:

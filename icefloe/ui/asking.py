@@ -27,6 +27,25 @@ COOKIE, THEME = "icefloe-page", "icefloe-theme"
 _CELL = 120
 
 
+_STATUSES: tuple[tuple[type[Exception], int, str], ...] = (
+    (errors.NoSuchObjectError, 404, "Not here"),
+    (errors.ForbiddenError, 403, "Not allowed"),
+    (errors.InvalidInputError, 400, "That was not understood"),
+    (errors.StateError, 409, "Not possible now"),
+    (errors.StorageError, 502, "The storage does not answer as it should"),
+    (errors.ServiceUnavailableError, 503, "A service does not answer"),
+    (errors.IcefloeError, 500, "This did not work"),
+)
+
+
+def told(error: BaseException) -> tuple[int, str, str]:
+    """What a page says of an error: a status, a title and a message."""
+    for kind, status, title in _STATUSES:
+        if isinstance(error, kind):
+            return status, title, str(error)
+    return 500, "A fault of icefloe", "The log of the server says more."
+
+
 def _ago(timestamp_ms: int | None) -> str:
     if timestamp_ms is None:
         return "never"
@@ -231,14 +250,15 @@ class TablePage:
         key = (what, self.catalog, self.identifier, self.table.metadata_location, snapshot, *more)
         return self.page.site.jobs.ask(key, title, (self.catalog, self.identifier), work)
 
-    def render(self, template: str, /, **context: Any) -> Response:
+    def render(self, template: str, /, status: int = 200, **context: Any) -> Response:
         """An answer from a template about this table."""
-        return self.page.render(template, subject=self, **context)
+        return self.page.render(template, status, subject=self, **context)
 
     def render_job(self, template: str, job: Job, make: Callable[[Any], Mapping[str, Any]], **context: Any) -> Response:
         """An answer from the result of a job; how far it is, while it is under way."""
         if not job.done.is_set():
             return self.render("waiting.html", job=job, **context)
         if job.error is not None:
-            raise job.error
+            status, title, message = told(job.error)
+            return self.render("failed.html", status, title=title, message=message, **context)
         return self.render(template, job=job, **context, **make(job.result))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from starlette.responses import Response
 
@@ -40,7 +41,7 @@ def columns(page: Page) -> Response:
     subject = TablePage.of(page, "columns")
     schema = subject.table.scan(**subject.at).schema
     chosen = page.query("column")
-    shared = {"lines": _lines(schema), "steps": _steps(subject), "chosen": chosen, "schema": schema}
+    shared: dict[str, Any] = {"lines": _lines(schema), "steps": _steps(subject), "chosen": chosen, "schema": schema}
     if not chosen:
         return subject.render("columns.html", digest=None, chart=None, **shared)
     if chosen not in schema.names_by_id.values():

@@ -16,6 +16,7 @@ from icefloe.server.auth.audit import Record
 from icefloe.server.auth.settings_codec import AuthSettings
 from icefloe.server.file_access import files_of
 from icefloe.server.migrations import migrate
+from icefloe.server.settings import ServerSettings
 from tests.catalog.rest.loopback import LoopbackServer
 
 SCHEMA = "id long"
@@ -80,6 +81,7 @@ def whole_server(
     place: str | None = None,
     properties: Mapping[str, str] | None = None,
     files: Mapping[str, object] | None = None,
+    server_settings: ServerSettings | None = None,
     **settings: Any,
 ) -> Iterator[WholeServer]:
     """A server with the warehouses `lake` and `other`, on disk or where `place` says; `files` is how clients get at those."""
@@ -104,7 +106,7 @@ def whole_server(
         AuthSettings(refresh_seconds=0.0, **settings), database, Audit(lambda record, _: records.append(record))
     )
     given = None if files is None else files_of({"access": {"lake": files}}, catalogs)
-    app = create_app(catalogs, access=access, files=given)
+    app = create_app(catalogs, server_settings, access, given)
     with LoopbackServer(app) as server:
         world = WholeServer(server.url, DirectoryStore(database), catalogs["lake"], records)
         world.principal("admin", (Privilege.MANAGE, Target()))
