@@ -83,7 +83,7 @@ FORMS = (f"{ORDERS}/verify", f"{ORDERS}/health", "/theme", "/logout")
 def test_forms_of_other_pages_are_refused(served: Served, path: str) -> None:
     key, fields = form_key(served), {"level": "metadata", "theme": "dark"}
     jobs = len(served.site.jobs.listed())
-    attempts = (
+    attempts: tuple[tuple[dict[str, str], dict[str, str]], ...] = (
         ({**fields, "key": key}, {"origin": "https://evil.example"}),
         ({**fields, "key": key}, {"origin": "null"}),
         ({**fields, "key": key}, {}),
