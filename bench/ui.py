@@ -12,7 +12,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -119,6 +119,7 @@ folder, token = sys.argv[1:]
 catalog = icefloe.load_catalog("lake", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=folder)
 app = create_app(Site({"lake": catalog}), TokenGate(token), hosts=LOOPBACK_NAMES)
 listener = _listen(0)
+listener.listen()
 print(listener.getsockname()[1], flush=True)
 uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off")).run(sockets=[listener])
 """
@@ -159,37 +160,26 @@ def _page(folder: Path, path: str) -> tuple[float, float, float, int]:
 
 @contextmanager
 def _serving(folder: Path) -> Iterator[tuple[int, int]]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", _SERVE, str(folder), _TOKEN],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=Path(__file__).parents[1],
-    )
-    try:
-        assert process.stdout is not None
-        port = int(process.stdout.readline())
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            try:
-                _first_byte(port, "/about")
-                break
-            except OSError:
-                time.sleep(0.05)
-        yield port, process.pid
-    finally:
-        process.kill()
-        process.wait()
+    command = [sys.executable, "-c", _SERVE, str(folder), _TOKEN]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1]) as process:
+        try:
+            assert process.stdout is not None
+            # It listens before it says so: what comes early waits in the queue of the socket.
+            port = int(process.stdout.readline())
+            _first_byte(port, "/about")
+            yield port, process.pid
+        finally:
+            process.kill()
 
 
 def _first_byte(port: int, path: str) -> tuple[float, bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    start = time.perf_counter()
-    connection.request("GET", path, headers={"cookie": f"icefloe-page-{port}={_TOKEN}"})
-    answer = connection.getresponse()
-    first = answer.read(1)
-    seconds = time.perf_counter() - start
-    body = first + answer.read()
-    connection.close()
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+        start = time.perf_counter()
+        connection.request("GET", path, headers={"cookie": f"icefloe-page-{port}={_TOKEN}"})
+        answer = connection.getresponse()
+        first = answer.read(1)
+        seconds = time.perf_counter() - start
+        body = first + answer.read()
     assert answer.status == 200, (path, answer.status, body[-2000:])
     return seconds, body
 

@@ -22,6 +22,7 @@ HEAVY = {
     "spark_scan",
     "spark_write",
     "transforms",
+    "ui",
     "variants",
     *AGAINST_JAVA,
 }

@@ -138,6 +138,10 @@ class PointCommand(TyperCommand):
             )
         parser = argparse.ArgumentParser(f"icefloe {name}")
         module.add_arguments(parser)
+        options = ctx.find_root().obj
+        given = {"config": options.config, "catalog": [options.catalog] if options.catalog else None}
+        # What stands before the name of the command counts as if it stood behind it.
+        parser.set_defaults(**{name: value for name, value in given.items() if value is not None})
         return int(module.run(parser.parse_args(ctx.args)) or 0)
 
 
