@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow coverage test-deep test-peers test-sql-deep test-spark-versions java-peer java-rest nessie check format bench bench-java bench-page docs clean lock wheel
+.PHONY: help demo test test-slow coverage test-deep test-peers test-sql-deep test-spark-versions java-peer java-rest nessie check format bench bench-java bench-page docs docs-serve clean lock wheel
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -140,9 +140,14 @@ bench-java: $(VENV)/.bench java-peer ## the same against Java Iceberg, each on t
 bench-page: $(VENV)/.bench ## put the results that were kept into docs/benchmarks.md
 	$(BIN)/python -m bench.page
 
-docs: $(VENV)/.dev ## write docs/api.md, and check that every link and every name in the docs exists
+docs: $(VENV)/.dev ## write the pages that the code knows, run the code in all pages, and build the site in build/site
 	$(BIN)/python -m docs.api_page
-	$(BIN)/python -m pytest -q tests/test_docs.py tests/test_api_page.py
+	$(BIN)/python -m docs.reference_pages
+	$(BIN)/python -m pytest -q tests/docs tests/test_docs.py tests/test_api_page.py tests/spark/test_pages.py
+	$(BIN)/python -m docs.site
+
+docs-serve: $(VENV)/.dev ## show the docs as a site on this machine
+	$(BIN)/python -m docs.site serve
 
 lock: $(VENV)/.dev ## pin every dependency again, in constraints.txt
 	$(BIN)/python -m pip install -q --disable-pip-version-check uv
