@@ -107,11 +107,11 @@ class Maintenance(RewriteMaintenance, DeleteMaintenance, CleanupMaintenance):
             max_time: when it is over nothing more is begun, neither a step nor a part of a rewrite; what is under way ends.
             dry_run: return the plan: each step with what health says about it.
             engine: what does the heavy part: None for this process, `"spark"` or a Spark session.
-            progress: called for each step of the procedures.
+            progress: called for each manifest that is read for the plan, and for each step of the procedures.
 
         Each step works on the newest state of the table; one that fails does not keep the others from being done.
         """
-        plan = plan_maintenance(self._table, policy, budget)
+        plan = plan_maintenance(self._table, policy, budget, progress)
         return plan if dry_run else plan.run(engine, progress, max_time)
 
     def repair(

@@ -244,10 +244,21 @@ class TablePage:
         """Another page of the table, at the same snapshot unless the query says otherwise."""
         return self.page.to_table(self.catalog, self.identifier, page, **{"at": self.version, **query})
 
+    @property
+    def state(self) -> tuple[object, ...]:
+        """What tells one state of the table from another, also where metadata has no file of its own."""
+        metadata = self.metadata
+        return (
+            self.table.metadata_location,
+            metadata.table_uuid,
+            metadata.last_updated_ms,
+            metadata.last_sequence_number,
+        )
+
     def ask(self, what: str, title: str, work: Work, *more: object) -> Job:
         """Work on the state that is looked at, which never changes; done once for all who ask."""
         snapshot = None if self.snapshot is None else self.snapshot.snapshot_id
-        key = (what, self.catalog, self.identifier, self.table.metadata_location, snapshot, *more)
+        key = (what, self.catalog, self.identifier, *self.state, snapshot, *more)
         return self.page.site.jobs.ask(key, title, (self.catalog, self.identifier), work)
 
     def render(self, template: str, /, status: int = 200, **context: Any) -> Response:

@@ -69,7 +69,9 @@ class Jobs:
     """Jobs by key; results are kept while there is room for them."""
 
     def __init__(self, capacity: int = 256 << 20) -> None:
-        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="icefloe-ui")
+        self._pages = ThreadPoolExecutor(_THREADS, thread_name_prefix="icefloe-ui")
+        self._long = ThreadPoolExecutor(_THREADS, thread_name_prefix="icefloe-ui-jobs")
+        """What users start may take hours, and no page waits for that."""
         self._lock = threading.Lock()
         self._running: dict[Hashable, Job] = {}
         self._results: BoundedCache[Hashable, Job] = BoundedCache(capacity, _weight, keeps_newest=True)
@@ -115,14 +117,15 @@ class Jobs:
 
     def close(self) -> None:
         """Begin nothing any more."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._pages, self._long):
+            pool.shutdown(wait=False, cancel_futures=True)
 
     def _start(self, key: Hashable, title: str, place: tuple[str, Identifier], work: Work, *, is_listed: bool) -> Job:
         job = Job(next(self._numbers), key, title, *place, is_listed)
         self._running[key] = job
         if is_listed:
             self._listed.appendleft(job)
-        self._pool.submit(self._run, job, work)
+        (self._long if is_listed else self._pages).submit(self._run, job, work)
         return job
 
     def _run(self, job: Job, work: Work) -> None:

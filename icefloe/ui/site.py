@@ -1,9 +1,9 @@
 """Decides what the pages are about: catalogs by name, and which of their names and tables a visitor gets to see."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 
 from icefloe import errors
 from icefloe.bounded_cache import BoundedCache
@@ -15,6 +15,7 @@ from icefloe.ui.visitors import NAMESPACE, TABLE, VIEW, Visitor
 MOST_NAMES = 20_000
 """How many names a search looks through in each catalog."""
 _FRESH_SECONDS = 30
+_SEARCH_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +106,7 @@ class Site:
     def _names(self, catalog: str) -> _Names:
         known = self._known.find(catalog)
         if known is None or time.monotonic() - known.at > _FRESH_SECONDS:
-            names = list(islice(_all_names(catalog, self.catalogs[catalog]), MOST_NAMES + 1))
-            known = _Names(time.monotonic(), names[:MOST_NAMES], len(names) <= MOST_NAMES)
+            known = _all_names(catalog, self.catalogs[catalog])
             self._known.keep(catalog, known)
         return known
 
@@ -117,15 +117,16 @@ class Site:
             catalog.close()
 
 
-def _all_names(catalog_name: str, catalog: Catalog) -> Iterator[Name]:
-    waiting = list(catalog.list_namespaces())
-    while waiting:
-        namespace = waiting.pop(0)
-        for identifier in catalog.list_tables(namespace):
-            yield Name(catalog_name, identifier, TABLE)
-        for identifier in _views(catalog, namespace):
-            yield Name(catalog_name, identifier, VIEW)
+def _all_names(catalog_name: str, catalog: Catalog) -> _Names:
+    """The names of a catalog, as many as a search looks through, and as come in the time that it has."""
+    waiting, names = deque(catalog.list_namespaces()), list[Name]()
+    end = time.monotonic() + _SEARCH_SECONDS
+    while waiting and len(names) <= MOST_NAMES and time.monotonic() < end:
+        namespace = waiting.popleft()
+        names += [Name(catalog_name, identifier, TABLE) for identifier in catalog.list_tables(namespace)]
+        names += [Name(catalog_name, identifier, VIEW) for identifier in _views(catalog, namespace)]
         waiting += catalog.list_namespaces(namespace)
+    return _Names(time.monotonic(), names[:MOST_NAMES], not waiting and len(names) <= MOST_NAMES)
 
 
 def _views(catalog: Catalog, namespace: Identifier) -> list[Identifier]:

@@ -4,12 +4,15 @@ import json
 import os
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import icefloe
 from icefloe.errors import StateError
+from icefloe.manifests import ManifestFile
+from icefloe.planning import ManifestSource
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS
 from tests.cli.conftest import Run, orders
@@ -78,6 +81,42 @@ def test_by_partition_and_by_ref(own_lake: Path, run: Run) -> None:
     shown = run("du", "shop.plain", "--by", "partition", "-o", "jsonl").out
     assert [json.loads(line)["partition"] for line in shown.splitlines()].count({"day": None}) == 1
     assert len(shown.splitlines()) == 3
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+def test_files_that_are_different_are_those_of_all_manifests(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog = icefloe.load_catalog("lake", type="memory", warehouse=f"memory://shared/v{version}")
+    catalog.create_namespace("shop")
+    modes = row_modes("merge-on-read" if version > 1 else "copy-on-write")
+    properties = {"format-version": str(version), **modes}
+    table = catalog.create_table("shop.t", "id long, region string, total double, ts timestamp", properties=properties)
+    for number in range(4):
+        table.append(orders(10 * number, 10 * number + 10))
+    table.delete("id in (2, 3, 14)")
+    table.maintenance.rewrite_manifests()
+    table.append(orders(50, 60))
+    snapshots = [each.snapshot_id for each in table.snapshots()]
+
+    def files(snapshot_id: int) -> set[tuple[str, int | None]]:
+        columns = table.inspect.files(snapshot_id, selected_fields=("file_path", "content_offset")).to_pydict()
+        return set(zip(columns["file_path"], columns["content_offset"], strict=True))
+
+    for before in snapshots:
+        for after in snapshots:
+            diff = table.diff(before, after)
+            assert diff.added_files().num_rows == len(files(after) - files(before))
+            assert diff.removed_files().num_rows == len(files(before) - files(after))
+    # The manifest of the last append alone is read.
+    read: list[str] = []
+    reading = ManifestSource.read
+
+    def counted(source: ManifestSource, manifest: ManifestFile, *more: Any) -> Any:
+        read.append(manifest.manifest_path)
+        return reading(source, manifest, *more)
+
+    monkeypatch.setattr(ManifestSource, "read", counted)
+    assert table.diff(snapshots[-2], snapshots[-1]).added_files().num_rows == 1
+    assert len(read) == 1
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)

@@ -184,3 +184,9 @@ def test_values_of_unknown_properties_are_struck_out() -> None:
     assert [key for key, value in shown.items() if value == "***"] == sorted(
         [HOSTILE, "api-token", "s3.secret-access-key", "write."]
     )
+
+
+def test_health_tells_how_many_manifests_are_read(orders: Table) -> None:
+    told: list[Progress] = []
+    orders.maintenance.maintain(dry_run=True, progress=told.append)
+    assert told[-1].done == told[-1].total == orders.inspect.manifests().num_rows

@@ -8,6 +8,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page
 
+from icefloe.ui.visitors import Owner
 from tests.ui.conftest import TOKEN, Served
 from tests.ui.lake import HOSTILE, SECRET
 
@@ -192,6 +193,26 @@ def test_snapshots_are_tagged_and_rolled_back_to(browser: Browser, written: Serv
     refs = table.refresh().refs()
     assert refs["again"].snapshot_id == opening
     assert refs["main"].snapshot_id == opening
+
+
+def test_a_wrong_filter_can_be_corrected_in_place(browser: Browser, served: Served) -> None:
+    with visiting(browser, served) as page:
+        settled(page, served, f"{ORDERS}/data?limit=20&where=id+%3C")
+        assert "at position" in page.locator(".error").inner_text()
+        page.get_by_role("textbox", name="Where").fill("id >= 5000 and id < 5002")
+        page.get_by_role("button", name="Show").click()
+        page.wait_for_selector("table.grid")
+        assert page.locator("table.grid tbody tr").count() == 2
+        assert "limit=20" in page.url
+
+
+def test_a_search_ends_in_time_and_says_so(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    from icefloe.ui import site
+
+    assert served.site.search(Owner(), "orders", 10)[1]
+    monkeypatch.setattr(site, "_SEARCH_SECONDS", -1.0)
+    monkeypatch.setattr(site, "_FRESH_SECONDS", -1.0)
+    assert "not all of them were looked at" in served.ask("/search?q=orders").text
 
 
 def test_secrets_of_properties_are_on_no_page(served: Served) -> None:

@@ -152,7 +152,10 @@ class MaintenancePlan:
 
 
 def plan_maintenance(
-    table: MaintainedTable, policy: MaintenancePolicy | Mapping[str, object] | None = None, budget: int | None = None
+    table: MaintainedTable,
+    policy: MaintenancePolicy | Mapping[str, object] | None = None,
+    budget: int | None = None,
+    progress: Listener | None = None,
 ) -> MaintenancePlan:
     """What is due for the newest state of a table."""
     metadata = table.refresh().metadata
@@ -162,7 +165,7 @@ def plan_maintenance(
     given: object = budget
     if budget is not None and (not isinstance(given, int) or given < 0):
         raise errors.InvalidInputError(f"budget is {budget!r}; give a number of bytes that may be rewritten")
-    now = health(table)
+    now = health(table, progress=progress)
     decisions = decide(now, chosen)
     return MaintenancePlan(decisions, now, chosen, chosen.max_bytes if budget is None else budget, _table=table)
 

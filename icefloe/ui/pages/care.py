@@ -93,7 +93,7 @@ def health(page: Page) -> Response:
 
 
 def _health_key(subject: TablePage) -> tuple[object, ...]:
-    return ("health", subject.catalog, subject.identifier, subject.table.metadata_location)
+    return ("health", subject.catalog, subject.identifier, *subject.state)
 
 
 def known_sign(subject: TablePage) -> Sign | None:

@@ -1,5 +1,6 @@
 """The page of differences between two snapshots: columns, files and rows."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from icefloe import errors, metadata as md
 from icefloe.catalog import choose_version
 from icefloe.planning import choose_snapshot
 from icefloe.progress import Listener, Progress
-from icefloe.table import TableDiff
+from icefloe.table import ColumnChange
 from icefloe.ui.asking import Page, TablePage
 from icefloe.ui.reading import FirstRows, first_rows
 
@@ -25,16 +26,37 @@ BEGINNING = "beginning"
 class Difference:
     """What a page shows of a difference."""
 
-    diff: TableDiff
-    added: pa.Table
-    removed: pa.Table
+    columns: Sequence[ColumnChange]
+    added: "Side"
+    removed: "Side"
     rows: FirstRows | None
     why_no_rows: str | None
 
     @property
     def nbytes(self) -> int:
         """How much memory it takes."""
-        return int(self.added.nbytes + self.removed.nbytes) + (0 if self.rows is None else self.rows.nbytes)
+        return 0 if self.rows is None else self.rows.nbytes
+
+
+@dataclass(frozen=True)
+class Side:
+    """Files that one of two snapshots has and the other has not: how many, and the first of them."""
+
+    files: int
+    rows: int
+    bytes: int
+    first: Sequence[dict[str, Any]]
+
+    @staticmethod
+    def of(files: pa.Table) -> "Side":
+        """The side of a table of files."""
+        data = files.filter(pc.equal(files.column("content"), 0))
+        return Side(
+            files.num_rows,
+            int(pc.sum(data.column("record_count")).as_py() or 0),
+            int(pc.sum(files.column("file_size_in_bytes")).as_py() or 0),
+            files.slice(0, _FILES).to_pylist(),
+        )
 
 
 def changes(page: Page) -> Response:
@@ -60,13 +82,8 @@ def changes(page: Page) -> Response:
     job = subject.ask("changes", "Comparing snapshots", work, key, where)
 
     def make(result: Difference) -> dict[str, Any]:
-        counts = {side: _counts(files) for side, files in (("added", result.added), ("removed", result.removed))}
-        files = [
-            (side, row)
-            for side, part in (("added", result.added), ("removed", result.removed))
-            for row in part.slice(0, _FILES).to_pylist()
-        ]
-        return {"result": result, "counts": counts, "files": files, "most_files": _FILES, "change": _CHANGE}
+        files = [("added", row) for row in result.added.first] + [("removed", row) for row in result.removed.first]
+        return {"result": result, "files": files, "most_files": _FILES, "change": _CHANGE}
 
     return subject.render_job("changes.html", job, make, **shared)
 
@@ -77,9 +94,9 @@ def _difference(
     ids = [None if each is None else each.snapshot_id for each in (before, after)]
     diff = subject.table.diff(*ids)
     listener(Progress("files added", 0, 3))
-    added = diff.added_files()
+    added = Side.of(diff.added_files())
     listener(Progress("files removed", 1, 3))
-    removed = diff.removed_files()
+    removed = Side.of(diff.removed_files())
     listener(Progress("rows", 2, 3))
     rows, why = None, None
     try:
@@ -88,7 +105,7 @@ def _difference(
         raise
     except errors.IcefloeError as error:
         why = str(error)
-    return Difference(diff, added, removed, rows, why)
+    return Difference(diff.columns, added, removed, rows, why)
 
 
 def _chosen(metadata: md.TableMetadata, text: str) -> md.Snapshot | None:
@@ -116,13 +133,3 @@ def _choices(metadata: md.TableMetadata) -> list[tuple[str, str]]:
         *((str(each.snapshot_id), f"{minute(each.timestamp_ms)} {each.operation or ''}") for each in newest),
         (BEGINNING, "before the first commit"),
     ]
-
-
-def _counts(files: pa.Table) -> dict[str, int]:
-    data = files.filter(pc.equal(files.column("content"), 0))
-    return {
-        "files": files.num_rows,
-        "deletes": files.num_rows - data.num_rows,
-        "rows": int(pc.sum(data.column("record_count")).as_py() or 0),
-        "bytes": int(pc.sum(files.column("file_size_in_bytes")).as_py() or 0),
-    }
