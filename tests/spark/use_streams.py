@@ -1,9 +1,11 @@
-"""Streams from table to table that fail at every boundary of a micro-batch, softly or by signal 9; run by test_streams_killed."""
+"""Streams from table to table that end by signal 9 at a boundary of a micro-batch, with their Spark; run by test_streams_killed."""
 
+import itertools
 import os
 import random
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +17,7 @@ from unittest import mock
 import pyarrow as pa
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession, functions as F  # noqa: N812  # its usual name
+from pyspark.sql.streaming import StreamingQuery
 
 from icefloe.catalog import Catalog, load_catalog
 from icefloe.errors import CommitStateUnknown
@@ -27,20 +30,28 @@ from tests.catalog.faults import SWAPPING, wired
 from tests.maintenance.worn import FUTURE
 
 Result = TypeVar("Result")
-MODES = ("append", "complete", "update", "apply_changes")
-PLACES = ("logged", "begun", "written", "sent", "lost", "swapped", "added", "stopped")
-"""The offset is in the log; the sink begins; data files are there; just before the commit; its answer is lost; just after it;
-the sink has done its work, and Spark has not noted it; the query is stopped at any moment."""
+PAIR = ("append", "append more")
+"""Queries that write to one table, `append`."""
+MODES = (*PAIR, "complete", "update", "apply_changes")
+PLACES = ("logged", "begun", "written", "sent", "swapped", "added", "noted")
+"""The offset is in the log; the sink begins; data files are there; just before the commit; just after it; the sink has done its
+work, and Spark has not noted it; Spark has."""
+ANYTIME = "anytime"
+READY = "ready"
+_SOURCES = {"append more": "more", "apply_changes": "changed"}
+_TARGETS = {"append more": "append"}
 _PROPERTIES = {
     "format-version": "3",
     "write.delete.mode": "merge-on-read",
     "write.update.mode": "merge-on-read",
     "write.merge.mode": "merge-on-read",
-    "commit.status-check.num-retries": "0",
     "commit.retry.min-wait-ms": "1",
+    "commit.retry.num-retries": "20",
 }
 FOREIGN = 1_000_000
-"""Ids of rows that others write."""
+"""Ids of rows that others write to the table of the pair; below it are ids that queries bring."""
+_OF_MORE = 500_000
+"""Ids of the second source of the pair."""
 
 
 class Failure(Exception):
@@ -51,19 +62,26 @@ class Places:
     """Where a query fails. Steps of the catalog go over it, as over a wire."""
 
     def __init__(self) -> None:
-        self.place: str | None = None
-        self.is_hard = False
+        self._place: str | None = None
+        self._visits = 0
+        self._is_hard = False
+        self._lock = threading.Lock()
 
-    def arm(self, place: str, *, is_hard: bool) -> None:
-        """Fail at a place the next time, or end the process there."""
-        self.place, self.is_hard = place, is_hard
+    def arm(self, place: str, *, visits: int = 1, is_hard: bool = False) -> None:
+        """Fail when a place is reached for so many times, or end the process there."""
+        self._place, self._visits, self._is_hard = place, visits, is_hard
 
     def reach(self, place: str, error: type[Exception] = Failure) -> None:
-        """The query is at a place."""
-        if place != self.place:
-            return
-        self.place = None
-        if self.is_hard:
+        """A query is at a place."""
+        with self._lock:
+            if place != self._place:
+                return
+            self._visits -= 1
+            if self._visits > 0:
+                return
+            self._place = None
+        if self._is_hard:
+            os.write(1, f"{place}\n".encode())
             os.killpg(0, signal.SIGKILL)
         raise error(f"the query fails where it is {place}")
 
@@ -82,7 +100,13 @@ class Places:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Sources and sinks come to their places while this runs."""
-        batch, add = TableStreamSource._batch, TableSink._add
+        latest, batch, add = TableStreamSource._latest, TableStreamSource._batch, TableSink._add
+        added: set[str | None] = set()
+
+        def watched_latest(source: TableStreamSource, start: Any, limit: Any) -> Any:
+            if source._query() in added:
+                self.reach("noted")
+            return latest(source, start, limit)
 
         def watched_batch(source: TableStreamSource, start: Any, end: Any) -> Any:
             self.reach("logged")
@@ -91,11 +115,14 @@ class Places:
         def watched_add(sink: TableSink, number: int, data: Any) -> None:
             self.reach("begun")
             add(sink, number, data)
+            added.add(sink._gateway.spark.sparkContext.getLocalProperty("sql.streaming.queryId"))
             self.reach("added")
 
-        of_sources = mock.patch.object(TableStreamSource, "_batch", watched_batch)
-        of_sinks = mock.patch.object(TableSink, "_add", watched_add)
-        with of_sources, of_sinks:
+        with (
+            mock.patch.object(TableStreamSource, "_latest", watched_latest),
+            mock.patch.object(TableStreamSource, "_batch", watched_batch),
+            mock.patch.object(TableSink, "_add", watched_add),
+        ):
             yield
 
 
@@ -106,18 +133,24 @@ class Lake:
     folder: Path
     catalog: Catalog
     rng: random.Random
+    numbers: "itertools.count[int]"
+    """Ids that no row has yet."""
 
     @classmethod
     def open(cls, folder: Path, seed: int) -> "Lake":
         """The lake of a folder, with its tables."""
         uri, warehouse = f"sqlite:///{folder}/catalog.db", f"{folder}/files"
-        lake = cls(folder, load_catalog("lake", type="sql", uri=uri, warehouse=warehouse), random.Random(seed))
-        lake.catalog.create_namespace_if_not_exists("db")
-        for name in ("appended", "changed", "append", "apply_changes"):
-            lake.catalog.create_table_if_not_exists(f"db.{name}", "id bigint, part bigint", properties=_PROPERTIES)
+        catalog = load_catalog("lake", type="sql", uri=uri, warehouse=warehouse)
+        catalog.create_namespace_if_not_exists("db")
+        for name in ("appended", "more", "changed", "append", "apply_changes"):
+            catalog.create_table_if_not_exists(f"db.{name}", "id bigint, part bigint", properties=_PROPERTIES)
         for name in ("complete", "update"):
-            lake.catalog.create_table_if_not_exists(f"db.{name}", "part bigint, n bigint", properties=_PROPERTIES)
-        return lake
+            catalog.create_table_if_not_exists(f"db.{name}", "part bigint, n bigint", properties=_PROPERTIES)
+        lake = cls(folder, catalog, random.Random(seed), itertools.count())
+        highest = max(
+            (row[0] % _OF_MORE for name in ("appended", "changed", "append") for row in lake.rows(name)), default=0
+        )
+        return cls(folder, catalog, lake.rng, itertools.count(highest + 1))
 
     def table(self, name: str) -> Table:
         """A table as it is now."""
@@ -129,44 +162,43 @@ class Lake:
 
     def expected(self, mode: str) -> list[tuple[int, int]]:
         """The rows that the target of a mode has once all is read."""
-        appended = self.rows("appended")
         match mode:
-            case "append":
-                return sorted([*appended, *(row for row in self.rows("append") if row[0] >= FOREIGN)])
+            case "append" | "append more":
+                foreign = [row for row in self.rows("append") if row[0] >= FOREIGN]
+                return sorted([*self.rows("appended"), *self.rows("more"), *foreign])
             case "apply_changes":
                 return self.rows("changed")
             case _:
-                parts = [part for _, part in appended]
+                parts = [part for _, part in self.rows("appended")]
                 return sorted((part, parts.count(part)) for part in set(parts))
 
     def work(self) -> None:
         """What others do meanwhile: new rows and changes for the streams, and rows, compaction and expiry in the targets."""
         rng = self.rng
-        for name in ("appended", "changed"):
+        for name, base in (("appended", 0), ("more", _OF_MORE), ("changed", 0)):
             for _ in range(2):
-                start = len(self.rows("appended")) + len(self.table(name).snapshots()) * 1000
-                self.table(name).append(_numbers(range(start, start + rng.randint(1, 5))))
+                self.table(name).append(_numbers(base + next(self.numbers) for _ in range(rng.randint(1, 4))))
         held = [row[0] for row in self.rows("changed")]
-        self.table("changed").delete(f"id = {rng.choice(held)}")
-        self.table("changed").overwrite(_numbers([rng.choice(held)]), f"id in ({rng.choice(held)}, {rng.choice(held)})")
-        _without_twins(self.table("changed"))
+        first, second, third = rng.sample(held, 3)
+        self.table("changed").delete(f"id = {first}")
+        changed = pa.table({"id": pa.array([second], pa.int64()), "part": pa.array([rng.randint(3, 9)], pa.int64())})
+        self.table("changed").overwrite(changed, f"id in ({second}, {third})")
         match rng.randint(0, 3):
             case 0:
-                start = FOREIGN + len(self.rows("append"))
-                self.table("append").append(_numbers([start]))
+                self.table("append").append(_numbers([FOREIGN + next(self.numbers)]))
             case 1:
-                self.table("append").maintenance.rewrite_data_files(options={"rewrite-all": "true"})
-                self.table("appended").maintenance.rewrite_data_files(options={"rewrite-all": "true"})
+                for name in ("append", "appended"):
+                    self.table(name).maintenance.rewrite_data_files(options={"rewrite-all": "true"})
             case 2:
-                for mode in MODES:
+                for mode in set(MODES) - {"append more"}:
                     self.table(mode).maintenance.expire_snapshots(older_than=FUTURE, retain_last=1)
             case _:
-                for mode in MODES:
+                for mode in set(MODES) - {"append more"}:
                     self.table(mode).maintenance.rewrite_manifests()
 
     def checkpoint(self, mode: str) -> str:
         """Where the query of a mode has its checkpoint."""
-        return str(self.folder / "checkpoints" / mode)
+        return str(self.folder / "checkpoints" / mode.replace(" ", "-"))
 
 
 def _numbers(values: Any) -> pa.Table:
@@ -174,22 +206,15 @@ def _numbers(values: Any) -> pa.Table:
     return pa.table({"id": pa.array(ids, pa.int64()), "part": pa.array([value % 3 for value in ids], pa.int64())})
 
 
-def _without_twins(table: Table) -> None:
-    """Each key once, as a table that is merged by keys must have it."""
-    ids = table.scan().to_arrow().column("id").to_pylist()
-    for twin in {value for value in ids if ids.count(value) > 1}:
-        table.overwrite(_numbers([twin]), f"id = {twin}")
-
-
-def run(ice: Session, lake: Lake, mode: str, stop_after: float | None = None) -> str | None:
-    """Run the query of a mode: to the end of all that is there, or for some seconds. What it failed with, if it did."""
+def start(ice: Session, lake: Lake, mode: str, **trigger: object) -> StreamingQuery:
+    """The query of a mode."""
     changes = mode == "apply_changes"
     limit = "snapshots" if changes else "files"
     options = {f"streaming-max-{limit}-per-micro-batch": 2}
-    rows = ice.read_stream("db.changed" if changes else "db.appended", options, changes=changes)
+    rows = ice.read_stream(f"db.{_SOURCES.get(mode, 'appended')}", options, changes=changes)
     if mode in ("complete", "update"):
         rows = rows.groupBy("part").agg(F.count("*").alias("n"))
-    write = ice.write_stream(rows).to(f"db.{mode}")
+    write = ice.write_stream(rows).to(f"db.{_TARGETS.get(mode, mode)}")
     if mode == "complete":
         write = write.complete()
     elif mode == "update":
@@ -197,55 +222,49 @@ def run(ice: Session, lake: Lake, mode: str, stop_after: float | None = None) ->
     elif changes:
         gone = "s._change_type in ('DELETE', 'UPDATE_BEFORE')"
         write = write.apply_changes(["id"], sequence_by="_change_ordinal", deletes=gone)
-    when = {"availableNow": True} if stop_after is None else {"processingTime": "0 seconds"}
-    query = write.trigger(**when).start(lake.checkpoint(mode))
-    try:
-        if stop_after is not None:
-            time.sleep(stop_after)
-            query.stop()
-        query.awaitTermination()
-    except StreamingQueryException as error:
-        return str(error)
-    return None
+    return write.trigger(**trigger).start(lake.checkpoint(mode))
+
+
+def run(ice: Session, lake: Lake, *modes: str) -> str | None:
+    """Run the queries of some modes at once, to the end of all that is there. What one failed with, if it did."""
+    queries = [start(ice, lake, mode, availableNow=True) for mode in modes]
+    failures = []
+    for query in queries:
+        try:
+            query.awaitTermination()
+        except StreamingQueryException as error:
+            failures.append(str(error))
+    return failures[0] if failures else None
 
 
 def session() -> SparkSession:
-    """A Spark of its own, which dies with the program."""
+    """A Spark of its own, which dies with the program; it lives too short for more than a quick compilation."""
     return (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.log.level", "OFF")
         .getOrCreate()
     )
 
 
-def main(folder: str, seed: str, failures: str, last: str, *modes: str) -> None:
-    """Queries of some modes that fail, so many times; then one that ends with the process, at the last place."""
-    lake, places = Lake.open(Path(folder), int(seed)), Places()
+def main(folder: str) -> None:
+    """Say that Spark is there, and wait for a place, how many times it is reached before the end, and modes. Then run until killed."""
+    lake, places = Lake.open(Path(folder), 0), Places()
     ice = connect(wired(lake.catalog, places), spark=session())  # type: ignore[arg-type]  # all that is asked of a wire
-    rng = lake.rng
+    os.write(1, f"{READY}\n".encode())
+    place, visits, *modes = sys.stdin.readline().strip().split(",")
+    places.arm(place, visits=int(visits), is_hard=True)
     with places.watching():
-        for number in range(int(failures) + 1):
-            lake.work()
-            is_last = number == int(failures)
-            mode, place = rng.choice(modes), last if is_last else rng.choice(PLACES)
-            if place == "stopped":
-                run(ice, lake, mode, rng.uniform(0, 2))
-                os.write(1, f"{mode} {place}\n".encode())
-                if is_last:
-                    os.killpg(0, signal.SIGKILL)
-                continue
-            places.arm(place, is_hard=is_last)
-            os.write(1, f"{mode} {place}\n".encode())
-            failed = run(ice, lake, mode)
-            # What comes after the commit is looked up in the table, and may turn out well.
-            if failed is None and place not in ("lost", "swapped"):
-                raise AssertionError(f"{mode} did not fail at {place}")
-            if failed is not None and "the query fails" not in failed:
-                raise AssertionError(f"{mode} at {place} ended with {failed}")
+        queries = [start(ice, lake, mode, processingTime="0 seconds") for mode in modes]
+        while all(query.isActive for query in queries):
+            time.sleep(0.1)
+        for query in queries:
+            query.awaitTermination(0)
 
 
 if __name__ == "__main__":
