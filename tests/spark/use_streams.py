@@ -1,4 +1,4 @@
-"""Streams from table to table that end by signal 9 at a boundary of a micro-batch, with their Spark; run by test_streams_killed."""
+"""Streams from table to table that end by signal 9 at a boundary of a micro-batch; run by test_streams_killed."""
 
 import itertools
 import os
@@ -7,15 +7,19 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 from unittest import mock
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import StreamingQueryException
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession, functions as F  # noqa: N812  # its usual name
 from pyspark.sql.streaming import StreamingQuery
 
@@ -37,7 +41,9 @@ PLACES = ("logged", "begun", "written", "sent", "swapped", "added", "noted")
 """The offset is in the log; the sink begins; data files are there; just before the commit; just after it; the sink has done its
 work, and Spark has not noted it; Spark has."""
 ANYTIME = "anytime"
-READY = "ready"
+READY, RUNNING = "ready", "running"
+DRIVER, ALL = "driver", "all"
+"""What is killed: the Python process that commits, or that and its JVM."""
 _SOURCES = {"append more": "more", "apply_changes": "changed"}
 _TARGETS = {"append more": "append"}
 _PROPERTIES = {
@@ -64,12 +70,12 @@ class Places:
     def __init__(self) -> None:
         self._place: str | None = None
         self._visits = 0
-        self._is_hard = False
+        self._kills: str | None = None
         self._lock = threading.Lock()
 
-    def arm(self, place: str, *, visits: int = 1, is_hard: bool = False) -> None:
-        """Fail when a place is reached for so many times, or end the process there."""
-        self._place, self._visits, self._is_hard = place, visits, is_hard
+    def arm(self, place: str, *, visits: int = 1, kills: str | None = None) -> None:
+        """Fail when a place is reached for so many times, or kill the driver there, or all of its group."""
+        self._place, self._visits, self._kills = place, visits, kills
 
     def reach(self, place: str, error: type[Exception] = Failure) -> None:
         """A query is at a place."""
@@ -80,9 +86,9 @@ class Places:
             if self._visits > 0:
                 return
             self._place = None
-        if self._is_hard:
+        if self._kills is not None:
             os.write(1, f"{place}\n".encode())
-            os.killpg(0, signal.SIGKILL)
+            os.kill(0 if self._kills == ALL else os.getpid(), signal.SIGKILL)
         raise error(f"the query fails where it is {place}")
 
     def around(self, action: str, _: str, do: Callable[[], Result]) -> Result:
@@ -206,11 +212,11 @@ def _numbers(values: Any) -> pa.Table:
     return pa.table({"id": pa.array(ids, pa.int64()), "part": pa.array([value % 3 for value in ids], pa.int64())})
 
 
-def start(ice: Session, lake: Lake, mode: str, **trigger: object) -> StreamingQuery:
-    """The query of a mode."""
+def start(ice: Session, lake: Lake, mode: str, size: int = 2, **trigger: object) -> StreamingQuery:
+    """The query of a mode, with so many files or commits in a micro-batch."""
     changes = mode == "apply_changes"
     limit = "snapshots" if changes else "files"
-    options = {f"streaming-max-{limit}-per-micro-batch": 2}
+    options = {f"streaming-max-{limit}-per-micro-batch": size}
     rows = ice.read_stream(f"db.{_SOURCES.get(mode, 'appended')}", options, changes=changes)
     if mode in ("complete", "update"):
         rows = rows.groupBy("part").agg(F.count("*").alias("n"))
@@ -227,7 +233,7 @@ def start(ice: Session, lake: Lake, mode: str, **trigger: object) -> StreamingQu
 
 def run(ice: Session, lake: Lake, *modes: str) -> str | None:
     """Run the queries of some modes at once, to the end of all that is there. What one failed with, if it did."""
-    queries = [start(ice, lake, mode, availableNow=True) for mode in modes]
+    queries = [start(ice, lake, mode, 50, availableNow=True) for mode in modes]
     failures = []
     for query in queries:
         try:
@@ -237,34 +243,75 @@ def run(ice: Session, lake: Lake, *modes: str) -> str | None:
     return failures[0] if failures else None
 
 
-def session() -> SparkSession:
-    """A Spark of its own, which dies with the program; it lives too short for more than a quick compilation."""
-    return (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.log.level", "OFF")
-        .getOrCreate()
+def settings() -> SparkConf:
+    """Of a Spark that lives too short for more than a quick compilation."""
+    return SparkConf().setAll(
+        [
+            ("spark.master", "local[2]"),
+            ("spark.app.name", "streams"),
+            ("spark.ui.enabled", "false"),
+            ("spark.ui.showConsoleProgress", "false"),
+            ("spark.driver.host", "127.0.0.1"),
+            ("spark.driver.bindAddress", "127.0.0.1"),
+            ("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"),
+            ("spark.sql.shuffle.partitions", "2"),
+            ("spark.log.level", "OFF"),
+        ]
     )
 
 
-def main(folder: str) -> None:
-    """Say that Spark is there, and wait for a place, how many times it is reached before the end, and modes. Then run until killed."""
-    lake, places = Lake.open(Path(folder), 0), Places()
-    ice = connect(wired(lake.catalog, places), spark=session())  # type: ignore[arg-type]  # all that is asked of a wire
-    os.write(1, f"{READY}\n".encode())
-    place, visits, *modes = sys.stdin.readline().strip().split(",")
-    places.arm(place, visits=int(visits), is_hard=True)
+def session() -> SparkSession:
+    """A Spark of its own, which ends with the program."""
+    return SparkSession.builder.config(conf=settings()).getOrCreate()
+
+
+def inherited_session() -> SparkSession:
+    """The Spark of a JVM whose driver before may have been killed, and that runs no query any more."""
+    gateway = launch_gateway()
+    SparkContext._ensure_initialized(gateway=gateway)
+    jvm, conf = gateway.jvm, settings()
+    context = jvm.JavaSparkContext.fromSparkContext(jvm.org.apache.spark.SparkContext.getOrCreate(conf._jconf))
+    spark = SparkSession(SparkContext(gateway=gateway, jsc=context, conf=conf))
+    for query in spark.streams.active:
+        with suppress(StreamingQueryException, Py4JError):
+            query.stop()
+    return spark
+
+
+def run_until_killed(lake: Lake, place: str, visits: int, who: str, *modes: str) -> None:
+    """Run queries without an end, in a process that is killed at the place, alone or with all others."""
+    places = Places()
+    ice = connect(wired(lake.catalog, places), spark=inherited_session())  # type: ignore[arg-type]  # all that is asked of a wire
+    places.arm(place, visits=visits, kills=who)
     with places.watching():
         queries = [start(ice, lake, mode, processingTime="0 seconds") for mode in modes]
+        os.write(1, f"{RUNNING}\n".encode())
         while all(query.isActive for query in queries):
             time.sleep(0.1)
         for query in queries:
             query.awaitTermination(0)
+
+
+def main(folder: str) -> None:
+    """Start a JVM, and for each line of input a driver on it that is killed: by itself, or by whoever reads that it runs.
+
+    A line has a place, how many times it is reached before the end, who is killed there, and modes.
+    """
+    gateway = launch_gateway(settings())
+    token = gateway.java_parameters.auth_token
+    os.environ |= {"PYSPARK_GATEWAY_PORT": str(gateway.java_parameters.port), "PYSPARK_GATEWAY_SECRET": token}
+    os.write(1, f"{READY}\n".encode())
+    for line in sys.stdin:
+        place, visits, who, *modes = line.strip().split(",")
+        if (driver := os.fork()) == 0:
+            try:
+                run_until_killed(Lake.open(Path(folder), 0), place, int(visits), who, *modes)
+            finally:
+                traceback.print_exc()
+                os._exit(1)
+        os.write(1, f"{driver}\n".encode())
+        _, status = os.waitpid(driver, 0)
+        os.write(1, f"{os.waitstatus_to_exitcode(status)}\n".encode())
 
 
 if __name__ == "__main__":
