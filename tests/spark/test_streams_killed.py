@@ -1,12 +1,12 @@
 """Streams that are killed, some with their JVM, at every boundary of a micro-batch: each row is there exactly once.
 
 Two queries write to one table, and a third one with state, updates or changes to another, while others write, compact and
-expire. `python -m tests.spark.test_streams_killed FOLDER KILLS` goes on where it was stopped.
+expire. `python -m tests.spark.test_streams_killed FOLDER FIRST END` runs a part of all kills, and goes on
+in the folder of another part.
 """
 
 import itertools
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -133,10 +133,12 @@ def check_exact(lake: Lake, spark: Any, *modes: str) -> None:
         assert lake.table(target).verify(level="data").ok
 
 
-def kill_many(lake: Lake, spark: Any, kills: int) -> Iterator[tuple[str, str]]:
+def kill_many(lake: Lake, spark: Any, kills: range) -> Iterator[tuple[str, str]]:
     """Drivers that are killed at all places in turn, and every fourth time with their JVM, with checks between; what and where."""
     others = itertools.cycle(mode for mode in MODES if mode not in PAIR)
-    plan = [(ALL if number // len(WHERE) % 4 == 3 else DRIVER, WHERE[number % len(WHERE)]) for number in range(kills)]
+    plan = [
+        (ALL if (number + number // len(WHERE)) % 4 == 3 else DRIVER, WHERE[number % len(WHERE)]) for number in kills
+    ]
     lake.rng.shuffle(plan)
     with ExitStack() as stack:
         drivers: Drivers | None = None
@@ -149,7 +151,7 @@ def kill_many(lake: Lake, spark: Any, kills: int) -> Iterator[tuple[str, str]]:
             if who == ALL:
                 stack.close()
                 drivers = None
-            if number % BETWEEN_CHECKS == 0 or number == kills:
+            if number % BETWEEN_CHECKS == 0 or number == len(kills):
                 check_exact(lake, spark, *MODES)
                 for name in ("appended", "more", "changed"):
                     # What was read may expire.
@@ -170,17 +172,15 @@ def test_a_killed_stream_goes_on_exactly(spark: Any, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 def test_many_killed_streams_go_on_exactly(spark: Any, tmp_path: Path) -> None:
-    killed = Counter(kill_many(Lake.open(tmp_path, 1), spark, KILLS))
+    killed = Counter(kill_many(Lake.open(tmp_path, 1), spark, range(KILLS)))
     assert set(killed) == set(itertools.product((DRIVER, ALL), WHERE))
     assert killed.total() == KILLS
 
 
 if __name__ == "__main__":
-    folder = Path(sys.argv[1])
+    folder, kills = Path(sys.argv[1]), range(*map(int, sys.argv[2:]))
     folder.mkdir(parents=True, exist_ok=True)
     os.environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     begin = time.monotonic()
-    for number, (who, place) in enumerate(
-        kill_many(Lake.open(folder, random.randrange(2**32)), session(), int(sys.argv[2])), 1
-    ):
-        print(number, who, place, f"{time.monotonic() - begin:.0f} s", flush=True)  # noqa: T201  # it is run by hand
+    for who, place in kill_many(Lake.open(folder, kills.start), session(), kills):
+        print(who, place, f"{time.monotonic() - begin:.0f} s", flush=True)  # noqa: T201  # it is run by hand
