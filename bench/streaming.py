@@ -3,7 +3,7 @@
 Seconds are those of the processors, of Python and the JVM together. Streams wait, and what else a machine does would decide.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,19 @@ class Streams:
             self.ours.sql(f"INSERT OVERWRITE DIRECTORY '{plain}/{number}' USING parquet {query}")
         return table, f"{plain}/*"
 
+    def targets(self, name: str, tail: str = "") -> tuple[str, str]:
+        """A table to write to for us, and one for Java, each created by its writer."""
+        mine, theirs = (f"{CATALOG}.db.{name}_{side}" for side in ("ours", "java"))
+        for engine, table in ((self.ours, mine), (self.java, theirs)):
+            engine.sql(f"CREATE TABLE {table} ({TYPES}) USING iceberg {tail} TBLPROPERTIES ('format-version'='3')")
+        return mine, theirs
+
+    def check_equal(self, mine: str, theirs: str) -> None:
+        """Fail if two tables do not have the same rows, by count and sum."""
+        counts = [self.ours.sql(f"SELECT count(*), sum(id) FROM {name}") for name in (mine, theirs)]
+        if counts[0] != counts[1]:
+            raise EngineError(f"{mine} and {theirs} differ: {counts}")
+
     def compare(self, case: str, ours: dict[str, Any], theirs: dict[str, Any], *, plain: bool = False) -> Row:
         """Both in turn: Java with its own arguments, or our Spark with plain files."""
         peer = self.ours if plain else self.java
@@ -74,32 +87,46 @@ class Streams:
 
 
 def run(size: str) -> Iterator[Row]:
-    """Reads of all and of a few rows, writes, small micro-batches, and queries that have nothing to do."""
+    """Reads of all and of a few rows, writes, copies of a table, small micro-batches, and queries that have nothing to do."""
+    for part in PARTS:
+        yield from run_part(part, size)
+
+
+def run_part(part: Callable[[Streams], Iterator[Row]], size: str) -> Iterator[Row]:
+    """Some of the cases, with engines of their own."""
     with engines() as (ours, java, home):
-        streams = Streams(ours, java, home, size)
-        table, plain = streams.fill("large", COMMITS, ROWS[size] // COMMITS)
-        yield streams.compare("read-all", {"source": table}, {"source": table})
-        yield streams.compare("read-all-plain", {"source": table}, {"source": plain}, plain=True)
-        few = {"where": "id < 100", "columns": ["id", "amount"]}
-        yield streams.compare("read-few", {"source": table, **few}, {"source": table, **few})
-        yield from _writes(streams, plain)
-        yield from _small(streams)
+        yield from part(Streams(ours, java, home, size))
 
 
-def _writes(streams: Streams, plain: str) -> Iterator[Row]:
-    for case, tail in (("write", ""), ("write-by-bucket", "PARTITIONED BY (bucket(4, id))")):
-        mine, theirs = (f"{CATALOG}.db.{case.replace('-', '_')}_{side}" for side in ("ours", "java"))
-        for engine, name in ((streams.ours, mine), (streams.java, theirs)):
-            engine.sql(f"CREATE TABLE {name} ({TYPES}) USING iceberg {tail} TBLPROPERTIES ('format-version'='3')")
-        yield streams.compare(case, {"source": plain, "to": mine}, {"source": plain, "to": theirs})
-        counts = [streams.ours.sql(f"SELECT count(*), sum(id) FROM {name}") for name in (mine, theirs)]
-        if counts[0] != counts[1]:
-            raise EngineError(f"{case}: the tables differ: {counts}")
-        if not tail:
-            files = streams.folder("sink")
-            yield streams.compare(
-                f"{case}-plain", {"source": plain, "to": mine}, {"source": plain, "to": files}, plain=True
-            )
+def _reads(streams: Streams) -> Iterator[Row]:
+    table, plain = streams.fill("large", COMMITS, ROWS[streams.size] // COMMITS)
+    yield streams.compare("read-all", {"source": table}, {"source": table})
+    yield streams.compare("read-all-plain", {"source": table}, {"source": plain}, plain=True)
+    few = {"where": "id < 100", "columns": ["id", "amount"]}
+    yield streams.compare("read-few", {"source": table, **few}, {"source": table, **few})
+
+
+def _writes(streams: Streams) -> Iterator[Row]:
+    _, plain = streams.fill("large", COMMITS, ROWS[streams.size] // COMMITS)
+    mine, theirs = streams.targets("write")
+    yield streams.compare("write", {"source": plain, "to": mine}, {"source": plain, "to": theirs})
+    streams.check_equal(mine, theirs)
+    files = streams.folder("sink")
+    yield streams.compare("write-plain", {"source": plain, "to": mine}, {"source": plain, "to": files}, plain=True)
+
+
+def _buckets(streams: Streams) -> Iterator[Row]:
+    _, plain = streams.fill("large", COMMITS, ROWS[streams.size] // COMMITS)
+    mine, theirs = streams.targets("bucketed", "PARTITIONED BY (bucket(4, id))")
+    yield streams.compare("write-by-bucket", {"source": plain, "to": mine}, {"source": plain, "to": theirs})
+    streams.check_equal(mine, theirs)
+
+
+def _copies(streams: Streams) -> Iterator[Row]:
+    table, _ = streams.fill("large", COMMITS, ROWS[streams.size] // COMMITS)
+    mine, theirs = streams.targets("copied")
+    yield streams.compare("table-to-table", {"source": table, "to": mine}, {"source": table, "to": theirs})
+    streams.check_equal(mine, theirs)
 
 
 def _small(streams: Streams) -> Iterator[Row]:
@@ -110,10 +137,13 @@ def _small(streams: Streams) -> Iterator[Row]:
     ours = {"source": table, "options": one}
     yield streams.compare("small-batches", ours, ours)
     yield streams.compare("small-batches-plain", ours, {"source": plain, "options": plain_one}, plain=True)
-    names = [f"{CATALOG}.db.little_{side}" for side in ("ours", "java")]
-    for name in names:
-        streams.ours.sql(f"CREATE TABLE {name} ({TYPES}) USING iceberg TBLPROPERTIES ('format-version'='3')")
-    yield streams.compare("small-batches-to-table", {**ours, "to": names[0]}, {**ours, "to": names[1]})
+    mine, theirs = streams.targets("little_copied")
+    yield streams.compare("small-batches-to-table", {**ours, "to": mine}, {**ours, "to": theirs})
+    streams.check_equal(mine, theirs)
     empty = f"{CATALOG}.db.empty"
     streams.ours.sql(f"CREATE TABLE {empty} ({TYPES}) USING iceberg")
     yield streams.compare("nothing-to-read", {"source": empty}, {"source": empty})
+
+
+PARTS = (_reads, _writes, _buckets, _copies, _small)
+"""Each has its own engines, so that it can be run alone."""

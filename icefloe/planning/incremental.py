@@ -127,7 +127,14 @@ class IncrementalAppendScan(_RangeScan):
 
     def appends(self) -> list[md.Snapshot]:
         """The append snapshots in the range, oldest first."""
-        return [snapshot for snapshot in self.snapshots() if snapshot.operation == md.Operation.APPEND]
+        snapshots = self.snapshots()
+        for snapshot in snapshots:
+            if snapshot.operation is None:
+                raise errors.StateError(
+                    f"the summary of snapshot {snapshot.snapshot_id} does not say whether it appended rows, so that some could be"
+                    " left out; read the changes instead"
+                )
+        return [snapshot for snapshot in snapshots if snapshot.operation == md.Operation.APPEND]
 
     def plan_files(self) -> Generator[FileScanTask, None, None]:
         """A task for each appended data file that may hold a wanted row; close it to stop early."""

@@ -15,6 +15,7 @@ from icefloe import errors, metadata as md, planning
 from icefloe.catalog import Catalog
 from icefloe.expressions import Expression
 from icefloe.maintenance import OptionValue
+from icefloe.schema import reserved
 from icefloe.spark.auditing import branch_to_read, destination
 from icefloe.spark.drop_in.reader import DropInNames
 from icefloe.spark.drop_in.session import install
@@ -149,6 +150,7 @@ class Session:
         net: bool = False,
         keys: Sequence[str] = (),
         branch: str | None = None,
+        row_ids: bool = False,
     ) -> DataFrame:
         """The rows that were inserted and deleted after one snapshot and up to another, read and compared by executors.
 
@@ -160,11 +162,13 @@ class Session:
             net: show only what is left of all changes.
             keys: the columns that tell rows apart, for updates.
             branch: the branch that the snapshots are of.
+            row_ids: show `_row_id`, too, by which rows of a table of v3 or newer are the same.
 
         >>> ice.changes("shop.orders").groupBy("_change_type").count().collect()
         [Row(_change_type='INSERT', count=3)]
         """
-        scan = self.load_table(name).scan_changes(after, until, branch=branch, net_changes=net)
+        fields = ("*", reserved.ROW_ID.name) if row_ids else ("*",)
+        scan = self.load_table(name).scan_changes(after, until, None, fields, branch=branch, net_changes=net)
         return (scan.with_updates(keys) if updates or keys else scan).to_spark(self.spark)
 
     def read_stream(

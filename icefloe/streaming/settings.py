@@ -45,6 +45,7 @@ MAX_BYTES = props.Property("streaming-max-bytes-per-micro-batch", None, _most)
 MAX_SNAPSHOTS = props.Property("streaming-max-snapshots-per-micro-batch", None, _most)
 UPDATES = props.Property("streaming-updates", True, props.property_as_bool)
 NET_CHANGES = props.Property("streaming-net-changes", False, props.property_as_bool)
+ROW_IDS = props.Property("streaming-row-ids", False, props.property_as_bool)
 OPTIONS = (
     BRANCH,
     FROM_SNAPSHOT,
@@ -58,6 +59,7 @@ OPTIONS = (
     MAX_SNAPSHOTS,
     UPDATES,
     NET_CHANGES,
+    ROW_IDS,
 )
 
 
@@ -94,6 +96,7 @@ class StreamSettings:
     limits: Limits = UNLIMITED
     pairs_updates: bool = True
     is_net: bool = False
+    shows_row_ids: bool = False
 
 
 def stream_settings(options: Mapping[str, OptionValue] | None = None) -> StreamSettings:
@@ -119,4 +122,5 @@ def stream_settings(options: Mapping[str, OptionValue] | None = None) -> StreamS
         limits,
         UPDATES.of(known) and not is_net,
         is_net,
+        ROW_IDS.of(known),
     )

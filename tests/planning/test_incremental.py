@@ -1,5 +1,6 @@
 """What was appended between two snapshots."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -87,6 +88,16 @@ def test_rows_of_expired_snapshots_are_not_left_out_silently(version: int) -> No
     with pytest.raises(NoSuchSnapshotError, match=f"{ids[0]} has expired.*scan snapshot {ids[1]}"):
         appended(table)
     assert len(appended(table, ids[0])) == 2
+
+
+def test_a_snapshot_that_does_not_say_what_it_did_is_not_left_out_silently() -> None:
+    table = SyntheticTable(SCHEMA, 1)
+    first, second = (table.add(table.data([row(number)])) for number in range(2))
+    old, new = table.metadata.snapshots
+    table.metadata = table.metadata.evolve(snapshots=(replace(old, summary=None), new))
+    with pytest.raises(StateError, match=f"summary of snapshot {first} does not say"):
+        appended(table)
+    assert len(appended(table, first, second)) == 1
 
 
 def test_branches() -> None:

@@ -13,9 +13,9 @@ from icefloe.spark.connect import connect
 from icefloe.spark.session import Session
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
-from tests.streaming.test_change_histories import GONE, Row, Rows, change, rows_at
+from tests.streaming.test_change_histories import GONE, Row, Rows, applied_by_id, change, rows_at, rows_by_id
 
-Change: TypeAlias = tuple[int, str, Row]
+Change: TypeAlias = dict[str, Any]
 SAMPLE, MANY = 1, 12
 """Histories of each version."""
 RUNS, COMMITS = 2, 4
@@ -57,24 +57,22 @@ def operation(rng: random.Random) -> tuple[Any, ...]:
 def applied(before: Rows, changes: Iterable[Change]) -> Rows:
     """The rows after the changes of a micro-batch, commit by commit; a row that is deleted must be there."""
     after = Counter(before)
-    for _, kind, row in sorted(changes, key=lambda each: (each[0], each[1] not in GONE)):
-        if kind in GONE:
+    for each in sorted(changes, key=lambda each: (each["_change_ordinal"], each["_change_type"] not in GONE)):
+        row = (each["id"], each["part"])
+        if each["_change_type"] in GONE:
             assert after[row] > 0, f"{row} is deleted and was not there"
-        after[row] += -1 if kind in GONE else 1
+        after[row] += -1 if each["_change_type"] in GONE else 1
     return +after
 
 
 def batches(ice: Session, name: str, options: dict[str, Any], checkpoint: Path) -> list[list[Change]]:
     """The changes since the last run, by micro-batches."""
-    found: list[list[Change]] = []
-
-    def look(batch: Any, _: int) -> None:
-        rows = batch.select("_change_ordinal", "_change_type", "id", "part").collect()
-        found.append([(row[0], row[1], (row[2], row[3])) for row in rows])
-
+    seen: list[list[Change]] = []
     write = ice.read_stream(name, options, changes=True).writeStream.trigger(availableNow=True)
-    write.option("checkpointLocation", str(checkpoint)).foreachBatch(look).start().awaitTermination()
-    return found
+    write = write.option("checkpointLocation", str(checkpoint))
+    write = write.foreachBatch(lambda batch, _: seen.append([row.asDict() for row in batch.collect()]))
+    write.start().awaitTermination()
+    return seen
 
 
 def check_history(ice: Session, version: int, seed: int, folder: Path) -> None:
@@ -82,21 +80,29 @@ def check_history(ice: Session, version: int, seed: int, folder: Path) -> None:
     modes = ["copy-on-write", "merge-on-read"] if allows(version, Feature.DELETE_FILES) else ["copy-on-write"]
     properties = {"format-version": str(version)}
     properties |= {f"write.{verb}.mode": rng.choice(modes) for verb in ("delete", "update", "merge")}
-    name = f"db.v{version}_{seed}"
+    name, has_ids = f"db.v{version}_{seed}", allows(version, Feature.ROW_LINEAGE)
     table: Table = ice.catalog.create_table(
         name, "id bigint, part bigint", partition_spec=["part"], properties=properties
     )
     options = {"streaming-updates": rng.choice((True, False)), "streaming-net-changes": rng.choice((True, False))}
-    found: Rows = Counter()
+    options["streaming-row-ids"] = has_ids
+    rows: Rows = Counter()
+    rows_with_ids: dict[int, Row] = {}
     for _ in range(RUNS):
         for _ in range(COMMITS):
             change(table, *operation(rng))
             table.refresh()
         limit = {"streaming-max-snapshots-per-micro-batch": rng.randint(1, 3)}
         for batch in batches(ice, name, options | limit, folder / name):
-            found = applied(found, batch)
+            rows = applied(rows, batch)
+            rows_with_ids = applied_by_id(rows_with_ids, batch) if has_ids else {}
         head = table.current_snapshot()
-        assert found == rows_at(table, None if head is None else head.snapshot_id), (version, seed)
+        assert rows == rows_at(table, None if head is None else head.snapshot_id), (version, seed)
+        if has_ids:
+            assert rows_with_ids == rows_by_id(table, None if head is None else head.snapshot_id), (version, seed)
+    if has_ids:
+        as_batch = [row.asDict() for row in ice.changes(name, updates=True, row_ids=True).collect()]
+        assert applied_by_id({}, as_batch) == rows_with_ids
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)

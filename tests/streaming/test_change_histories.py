@@ -1,8 +1,9 @@
 """Changes of random histories: those from one snapshot to another, applied to the rows of the one, give the rows of the other."""
 
 from collections import Counter
-from collections.abc import Iterator
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pytest
@@ -10,12 +11,14 @@ from hypothesis import given, settings, strategies as s
 
 from icefloe.catalog import load_catalog
 from icefloe.planning import ChangeType
+from icefloe.schema.reserved import ROW_ID as ROW_ID_FIELD
 from icefloe.streaming import Limits, Offset, StreamSteps, TableFiles, offset_from_text, stream_settings
 from icefloe.table import ChangesScan, Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 
 Row: TypeAlias = tuple[int, int]
 Rows: TypeAlias = "Counter[Row]"
+ROW_ID = ROW_ID_FIELD.name
 GONE = (ChangeType.DELETE, ChangeType.UPDATE_BEFORE)
 
 keys = s.integers(0, 7)
@@ -84,6 +87,28 @@ def applied(before: Rows, scan: ChangesScan) -> Rows:
     return +after
 
 
+def rows_by_id(table: Table, snapshot_id: int | None) -> dict[int, Row]:
+    """The rows of a snapshot by their row ids, of which each has its own."""
+    if snapshot_id is None:
+        return {}
+    shown = table.scan(selected_fields=("*", ROW_ID), snapshot_id=snapshot_id).to_arrow().to_pylist()
+    by_id = {row[ROW_ID]: (row["id"], row["part"]) for row in shown}
+    assert len(by_id) == len(shown)
+    return by_id
+
+
+def applied_by_id(before: dict[int, Row], changes: Iterable[dict[str, Any]]) -> dict[int, Row]:
+    """The rows by their ids after all changes; what is deleted must be what was there, and nothing is inserted over another."""
+    after = dict(before)
+    for each in sorted(changes, key=lambda each: (each["_change_ordinal"], each["_change_type"] not in GONE)):
+        row_id, row = each[ROW_ID], (each["id"], each["part"])
+        if each["_change_type"] in GONE:
+            assert after.pop(row_id) == row
+        else:
+            assert after.setdefault(row_id, row) == row
+    return after
+
+
 def batches(table: Table, limits: Limits) -> Iterator[tuple[int | None, int]]:
     """The first and last snapshots of the micro-batches of a stream of changes."""
     settings, offset = stream_settings({"streaming-read-mode": "changes"}), None
@@ -120,6 +145,10 @@ def test_changes_lead_from_rows_to_rows(version: int, data: s.DataObject) -> Non
             scan = table.scan_changes(ids[first], ids[last])
             for each in (scan, scan.with_updates(), scan.with_net_changes()):
                 assert applied(rows_at(table, ids[first]), each) == rows_at(table, ids[last])
+                if allows(version, Feature.ROW_LINEAGE):
+                    changes = replace(each, selected_fields=("*", ROW_ID)).to_arrow().to_pylist()
+                    before = rows_by_id(table, ids[first])
+                    assert applied_by_id(before, changes) == rows_by_id(table, ids[last])
         found: Rows = Counter()
         for begin, end in batches(table, Limits(snapshots=data.draw(s.integers(1, 3), label="commits a batch"))):
             found = applied(found, table.scan_changes(begin, end).with_updates())

@@ -18,7 +18,7 @@ from icefloe.maintenance import OptionValue
 from icefloe.manifests import ManifestColumns
 from icefloe.metadata import MAIN_BRANCH, TableMetadata, branch
 from icefloe.planning import ChangeType
-from icefloe.schema import Schema, types
+from icefloe.schema import Schema, reserved, types
 from icefloe.spark.arrow_engine import arrow_frame, nullable, without_unknown
 from icefloe.spark.auditing import branch_to_read
 from icefloe.spark.changes import read_changes
@@ -66,14 +66,21 @@ class StreamedTable:
 
     def scan(self) -> DataScan:
         """All rows of the table as it is known now, under the columns of the query."""
-        return replace(self.table.scan(ref=self.settings.branch), metadata=self.metadata())
+        return replace(
+            self.table.scan(selected_fields=self._fields, ref=self.settings.branch), metadata=self.metadata()
+        )
 
     def changes(self, first: int | None, last: int | None) -> ChangesScan:
         """The changes after a snapshot and up to another."""
-        scan = replace(self.table.scan_changes(first, last, branch=self.settings.branch), metadata=self.metadata())
+        scan = self.table.scan_changes(first, last, selected_fields=self._fields, branch=self.settings.branch)
+        scan = replace(scan, metadata=self.metadata())
         if self.settings.is_net:
             return scan.with_net_changes()
         return scan.with_updates() if self.settings.pairs_updates else scan
+
+    @property
+    def _fields(self) -> tuple[str, ...]:
+        return ("*", reserved.ROW_ID.name) if self.settings.shows_row_ids else ("*",)
 
     def metadata(self) -> TableMetadata:
         """The table's metadata with the query's schema as the current one; an error if rows cannot be read under it."""
