@@ -16,15 +16,29 @@ from icefloe.data import (
     several_rows,
     shown_columns,
 )
+from icefloe.errors import InvalidInputError
+from icefloe.metadata import TableMetadata
 from icefloe.planning import ChangelogScan, ChangelogScanTask, ChangeType
 from icefloe.schema import Schema, reserved
 from icefloe.spark.arrow_engine import frame_of_tasks, shown_batch
 from icefloe.spark.types import TypeMapping, mapping_of
 from icefloe.spark.user_side import quoted_name
+from icefloe.versions import Feature, allows
 
 _TYPE, _ORDINAL, _ = (field.name for field in CHANGE_COLUMNS)
 _ROW = "icefloe row"
 """The column by which rows are compared, while they are."""
+
+
+def fields_to_show(metadata: TableMetadata, row_ids: bool) -> tuple[str, ...]:
+    """The columns to select of a table: all, and on wish the ids of rows, if it has them."""
+    if not row_ids:
+        return ("*",)
+    if not allows(metadata.format_version, Feature.ROW_LINEAGE):
+        raise InvalidInputError(
+            f"rows of a table of format version {metadata.format_version} have no ids; they begin with version 3"
+        )
+    return ("*", reserved.ROW_ID.name)
 
 
 def read_changes(spark: SparkSession, scan: ChangelogScan) -> DataFrame:

@@ -15,8 +15,8 @@ from icefloe import errors, metadata as md, planning
 from icefloe.catalog import Catalog
 from icefloe.expressions import Expression
 from icefloe.maintenance import OptionValue
-from icefloe.schema import reserved
 from icefloe.spark.auditing import branch_to_read, destination
+from icefloe.spark.changes import fields_to_show
 from icefloe.spark.drop_in.reader import DropInNames
 from icefloe.spark.drop_in.session import install
 from icefloe.spark.engine import read_scan
@@ -167,8 +167,9 @@ class Session:
         >>> ice.changes("shop.orders").groupBy("_change_type").count().collect()
         [Row(_change_type='INSERT', count=3)]
         """
-        fields = ("*", reserved.ROW_ID.name) if row_ids else ("*",)
-        scan = self.load_table(name).scan_changes(after, until, None, fields, branch=branch, net_changes=net)
+        table = self.load_table(name)
+        fields = fields_to_show(table.metadata, row_ids)
+        scan = table.scan_changes(after, until, None, fields, branch=branch, net_changes=net)
         return (scan.with_updates(keys) if updates or keys else scan).to_spark(self.spark)
 
     def read_stream(

@@ -365,5 +365,15 @@ def test_sparks_own_calls(spark: Any, tmp_path: Path) -> None:
         assert ids(session.table("own.db.made")) == [1, 2, 3]
         rate = session.readStream.format("rate").load()
         assert rate.isStreaming
+        for write, match in (
+            (
+                stream.writeStream.outputMode("update").option("checkpointLocation", f"{tmp_path}/c"),
+                "option 'upsert-keys'",
+            ),
+            (stream.writeStream, "needs a checkpoint"),
+        ):
+            with pytest.raises(InvalidInputError, match=match):
+                write.toTable("own.db.never")
+        assert not catalog.table_exists("db.never"), "nothing is created for a query that cannot start"
     finally:
         ice.stop()

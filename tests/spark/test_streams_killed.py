@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 
 from icefloe.spark.connect import connect
+from tests.catalog.faults import wired
 from tests.maintenance.worn import FUTURE
 from tests.spark.conftest import missing_java
 from tests.spark.use_streams import (
@@ -35,6 +36,7 @@ from tests.spark.use_streams import (
     READY,
     RUNNING,
     Lake,
+    Places,
     run,
     session,
 )
@@ -166,6 +168,20 @@ def test_a_killed_stream_goes_on_exactly(spark: Any, tmp_path: Path) -> None:
         drivers.run_until_killed(lake, "added", ALL, *PAIR)
     finally:
         drivers.close()
+    check_exact(lake, spark, *PAIR)
+
+
+def test_a_query_that_fails_goes_on_exactly(spark: Any, tmp_path: Path) -> None:
+    """Also one that does not get the answer to its commit."""
+    lake, places = Lake.open(tmp_path, 3), Places()
+    ice = connect(wired(lake.catalog, places), spark=spark.newSession())  # type: ignore[arg-type]  # all that is asked of a wire
+    with places.watching():
+        for place in ("written", "lost", "added"):
+            lake.work()
+            places.arm(place)
+            failure = run(ice, lake, "append")
+            # A commit whose answer is lost is looked up in the table, and may turn out well.
+            assert place == "lost" if failure is None else "the query fails" in failure
     check_exact(lake, spark, *PAIR)
 
 

@@ -161,9 +161,6 @@ class DropInStreamWriter(Settings, DataStreamWriter):  # type: ignore[misc]  # m
 
     def _start(self, target: ResolvedName) -> StreamingQuery:
         target, branch = self._names.with_branch(target)
-        if not target.table_exists():
-            spec = [quoted_name(name) for name in self._by]
-            target.catalog.create_table(target.parts, schema_of_query(self._frame.schema), partition_spec=spec)
         write = StreamWrite(TableWrite(self._frame, target.catalog, target.parts, assign=store_assigned))
         keys = self._options.get(_KEYS)
         if self._mode == "update":
@@ -175,4 +172,17 @@ class DropInStreamWriter(Settings, DataStreamWriter):  # type: ignore[misc]  # m
         write = write.options({key: value for key, value in self._options.items() if key not in (_PATH, _KEYS)})
         write = write if branch is None else write.option(BRANCH, branch)
         write = write.trigger(**self._when) if self._when else write
-        return (write if self._name is None else write.named(self._name)).start()
+        write = write if self._name is None else write.named(self._name)
+        if not target.table_exists():
+            self._create(target, write)
+        return write.start()
+
+    def _create(self, target: ResolvedName, write: StreamWrite) -> None:
+        """The table, if nothing that is known before it is there keeps the query from being started."""
+        write.location()
+        if write.changes is not None and not write.changes.keys:
+            raise InvalidInputError(
+                f"{target} does not exist, and rows of a new table are updated by keys: option {_KEYS!r}"
+            )
+        spec = [quoted_name(name) for name in self._by]
+        target.catalog.create_table(target.parts, schema_of_query(self._frame.schema), partition_spec=spec)

@@ -18,10 +18,10 @@ from icefloe.maintenance import OptionValue
 from icefloe.manifests import ManifestColumns
 from icefloe.metadata import MAIN_BRANCH, TableMetadata, branch
 from icefloe.planning import ChangeType
-from icefloe.schema import Schema, reserved, types
+from icefloe.schema import Schema, types
 from icefloe.spark.arrow_engine import arrow_frame, nullable, without_unknown
 from icefloe.spark.auditing import branch_to_read
-from icefloe.spark.changes import read_changes
+from icefloe.spark.changes import fields_to_show, read_changes
 from icefloe.spark.engine import clean_native_scan, native_scan
 from icefloe.spark.gateway import Gateway, Returned
 from icefloe.spark.native_read import NativeScan
@@ -80,7 +80,7 @@ class StreamedTable:
 
     @property
     def _fields(self) -> tuple[str, ...]:
-        return ("*", reserved.ROW_ID.name) if self.settings.shows_row_ids else ("*",)
+        return fields_to_show(self.table.metadata, self.settings.shows_row_ids)
 
     def metadata(self) -> TableMetadata:
         """The table's metadata with the query's schema as the current one; an error if rows cannot be read under it."""

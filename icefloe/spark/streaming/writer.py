@@ -99,7 +99,7 @@ class StreamWrite:
         frame = self.write.frame
         if not frame.isStreaming:
             raise InvalidInputError("the frame is not a stream; ice.write writes it")
-        location = checkpoint or self.checkpoint or self._default_checkpoint()
+        location = checkpoint or self.location()
         gateway = Gateway(frame.sparkSession)
         self.write._check()
         target = StreamTarget(gateway, self.write, self.mode, self.changes)
@@ -116,7 +116,10 @@ class StreamWrite:
         )
         return StreamingQuery(query)
 
-    def _default_checkpoint(self) -> str:
+    def location(self) -> str:
+        """Where the checkpoint is: by the option, or by the name of the query and a setting of the session."""
+        if self.checkpoint:
+            return self.checkpoint
         folder = self.write.frame.sparkSession.conf.get(_CHECKPOINT_SETTING, None)
         if not folder or self.query_name is None:
             raise InvalidInputError(
