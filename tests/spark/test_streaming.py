@@ -199,6 +199,17 @@ def test_rows_and_changes_between_two_snapshots(spark: Any, tmp_path: Path) -> N
         expected = [("DELETE", 2, 2), ("INSERT", 0, 2), ("INSERT", 1, 3)]
         assert changes(between.table("range.db.t.changes")) == expected
         assert changes(ice.changes("db.t", first)) == expected
+        # The same in SQL, by options behind the name.
+        after, between = (
+            f"'start-snapshot-id' = '{first}'",
+            f"'start-snapshot-id' = '{first}', 'end-snapshot-id' = '{second}'",
+        )
+        assert changes(session.sql(f"SELECT * FROM range.db.t.changes WITH ({after})")) == expected
+        assert changes(ice.sql("SELECT c.* FROM db.t.changes c WHERE c.id = 1")) == [("INSERT", 0, 1)]
+        assert ids(session.sql(f"SELECT * FROM range.db.t WITH ({between})")) == [2]
+        assert ids(session.sql(f"SELECT * FROM range.db.t WITH ('snapshot-id' = '{second}')")) == [1, 2]
+        with pytest.raises(InvalidInputError, match="'end-snapshot-id' needs 'start-snapshot-id'"):
+            session.sql("SELECT * FROM range.db.t WITH ('end-snapshot-id' = '1')")
         assert changes(ice.changes("db.t", first, net=True)) == [("INSERT", 1, 3)]
         assert changes(ice.changes("db.t", None, second)) == [("INSERT", 0, 1), ("INSERT", 1, 2)]
     finally:

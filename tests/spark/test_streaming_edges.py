@@ -195,6 +195,15 @@ def test_the_clause_for_changes_says_what_to_use_instead(ice: Session) -> None:
     ):
         with pytest.raises(InvalidInputError, match=r"edge\.system\.create_changelog_view\(table => 'db\.t'\)"):
             ice.sql(text)
+    dropped_in = connect(ice.catalog, spark=ice.spark, drop_in=True)
+    try:
+        for reader in (ice.spark.read, ice.spark.readStream):
+            with pytest.raises(
+                InvalidInputError, match=r"CHANGES of edge\.db\.t cannot be read by this clause or call"
+            ):
+                reader.changes("edge.db.t")
+    finally:
+        dropped_in.stop()
 
 
 def test_the_format_needs_no_registration(ice: Session, tmp_path: Path) -> None:

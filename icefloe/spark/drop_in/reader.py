@@ -3,30 +3,25 @@
 # ruff: noqa: A002, N803 - the names are Spark's
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
-from pyspark.sql import DataFrame, SparkSession, functions
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader, OptionUtils
 from pyspark.sql.types import StructType
 
 from icefloe.catalog import show
 from icefloe.errors import InvalidInputError, NoSuchTableError
-from icefloe.spark.appends import END, START, appended_rows
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.sql.changes import check_branch
-from icefloe.spark.sql.context import ReadSource, SqlContext, constant
-from icefloe.spark.sql.names import Names, Parts, ResolvedName, Source
+from icefloe.spark.sql.context import ReadSource, SqlContext
+from icefloe.spark.sql.names import Names, Parts, ResolvedName
 from icefloe.spark.sql.nodes import items
+from icefloe.spark.sql.options import appended_between, changes_between, chosen, no_clause_for_changes, table_of_changes
 from icefloe.spark.sql.temporary_views import names_temporary, refresh_view
-from icefloe.sql.changelog import changes_by_options
 
 ICEBERG = "iceberg"
 """The format under which tables are read and written by name."""
-_CHOOSING = ("snapshot-id", "as-of-timestamp", "branch", "tag", "versionasof", "timestampasof")
-_TIMES = ("start-timestamp", "end-timestamp")
-CHANGES = "changes"
-"""Behind a table's name: the changes between the snapshots that options choose."""
 
 
 @dataclass(frozen=True)
@@ -51,15 +46,12 @@ class DropInNames:
             refresh_view(parts, context)
             return None
         source = self.names.source(parts, default=default)
-        lower = {key.lower(): value for key, value in options.items()}
-        if source is not None and source.is_whole and any(key in lower for key in (START, END)):
-            return appended_rows(self.spark, source.load_table(), lower)
         if source is not None:
-            return self.read(_chosen(source, options, self.spark), ())
-        of_changes = self.names.source(parts[:-1], default=default) if parts[-1].lower() == CHANGES else None
-        if of_changes is not None and of_changes.is_whole:
-            between = {key: value for key, value in lower.items() if key in (START, END, *_TIMES)}
-            return changes_by_options(of_changes.load_table(), between).to_spark(self.spark)
+            between = appended_between(source, options, self.spark)
+            return self.read(chosen(source, options, self.spark), ()) if between is None else between
+        of_changes = table_of_changes(parts, self.names, default)
+        if of_changes is not None:
+            return changes_between(of_changes, options, self.spark)
         target = None if len(parts) == 1 and self.names.current is None else self.names.table(parts, default=default)
         if target is not None and target.view_exists():
             return self.spark.sql(f"TABLE {target.quoted}")
@@ -74,6 +66,12 @@ class DropInNames:
             return None
         return self.names.table(parts, default=default)
 
+    def check_not_ours(self, name: str) -> None:
+        """Fail if Spark is asked for the changes of a table in a catalog of ours, of which it knows nothing."""
+        target = self.target(name)
+        if target is not None and target.table_exists():
+            raise no_clause_for_changes(target)
+
     def with_branch(self, target: ResolvedName) -> tuple[ResolvedName, str | None]:
         """The table, and the branch that its name ends with: `orders.branch_audit`."""
         source = self.names.source(target.full)
@@ -83,45 +81,6 @@ class DropInNames:
             raise InvalidInputError(f"{show(target.parts)} cannot be written to; name the table, or a branch of it")
         check_branch(source)
         return ResolvedName(target.catalog, source.identifier), source.ref
-
-
-def _chosen(source: Source, options: Mapping[str, str], spark: SparkSession) -> Source:
-    """The source at the snapshot that options choose, by Iceberg's names or by Spark's."""
-    lower = {key.lower(): value for key, value in options.items()}
-    for key in (START, END, *_TIMES):
-        if key in lower:
-            raise InvalidInputError(
-                f"option {key!r} chooses among the changes of a table, and between snapshots also among its rows; read"
-                f" {show(source.identifier)}.{CHANGES} with it, or leave it out"
-            )
-    chosen = [key for key in _CHOOSING if key in lower]
-    if len(chosen) > 1 or (chosen and (source.ref or source.snapshot_id or source.as_of)):
-        raise InvalidInputError(
-            f"{show(source.identifier)}: only one may choose the snapshot, and there is {', '.join(chosen)}"
-        )
-    for key in chosen:
-        text = lower[key]
-        match key:
-            case "branch" | "tag":
-                return replace(source, ref=text)
-            case "timestampasof":
-                return replace(source, as_of=_millis(text, spark))
-            case "versionasof" if not text.lstrip("-").isdigit():
-                return replace(source, ref=text)
-            case _ if not text.lstrip("-").isdigit():
-                raise InvalidInputError(f"option {key!r} is {text!r}; it must be a whole number")
-            case "as-of-timestamp":
-                return replace(source, as_of=int(text))
-            case _:
-                return replace(source, snapshot_id=int(text))
-    return source
-
-
-def _millis(text: str, spark: SparkSession) -> int:
-    millis = constant(functions.unix_millis(functions.lit(text).try_cast("timestamp")), spark)
-    if millis is None:
-        raise InvalidInputError(f"option 'timestampAsOf' is {text!r}; write it as 2026-01-31 12:00:00")
-    return int(millis)
 
 
 class Options(OptionUtils):  # type: ignore[misc]  # mypy knows nothing of PySpark
@@ -173,6 +132,11 @@ class DropInReader(Settings, DataFrameReader):  # type: ignore[misc]  # mypy kno
         """A table, of ours or of Spark's."""
         frame = self._names.frame(tableName, self._texts)
         return super().table(tableName) if frame is None else frame
+
+    def changes(self, tableName: str) -> DataFrame:
+        """Spark's own way to the changes of a table, for those of other catalogs."""
+        self._names.check_not_ours(tableName)
+        return super().changes(tableName)
 
     def load(
         self,

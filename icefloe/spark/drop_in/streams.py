@@ -51,6 +51,11 @@ class DropInStreamReader(Settings, DataStreamReader):  # type: ignore[misc]  # m
             return super().table(tableName)
         return self._stream(target)
 
+    def changes(self, tableName: str) -> DataFrame:
+        """Spark's own way to the changes of a table, for those of other catalogs."""
+        self._names.check_not_ours(tableName)
+        return super().changes(tableName)
+
     def load(
         self,
         path: str | None = None,

@@ -14,7 +14,7 @@ from icefloe.errors import InvalidInputError, NoSuchSnapshotError, NoSuchTableEr
 from icefloe.schema import Schema
 from icefloe.spark.inner_names import PREFIX
 from icefloe.spark.shaping import bare_type
-from icefloe.spark.sql import nodes, streams
+from icefloe.spark.sql import nodes, options, streams
 from icefloe.spark.sql.calls import value_of
 from icefloe.spark.sql.context import SqlContext, constant
 from icefloe.spark.sql.functions import rewriter
@@ -39,8 +39,8 @@ def resolve(plan: JavaObject, context: SqlContext, hidden: frozenset[str] = froz
             return node
         aside.append(_with(node, context, hidden))
         name = context.gateway.seq((_ASIDE, f"{len(aside) - 1}"))
-        options = context.gateway.jvm.org.apache.spark.sql.util.CaseInsensitiveStringMap.empty()
-        return context.catalyst.analysis.UnresolvedRelation(name, options, False)
+        none = context.gateway.jvm.org.apache.spark.sql.util.CaseInsensitiveStringMap.empty()
+        return context.catalyst.analysis.UnresolvedRelation(name, none, False)
 
     def put(node: JavaObject) -> JavaObject:
         match class_of(node):
@@ -90,11 +90,19 @@ def _relation(node: JavaObject, context: SqlContext, hidden: frozenset[str]) -> 
     if names_temporary(name, context):
         refresh_view(name, context)
         return node
-    source = context.source(name)
-    if source is None:
+    source, behind = context.source(name), node.options()
+    given = {} if behind.isEmpty() else dict(behind.asCaseSensitiveMap())
+    if source is not None and streams.is_stream(node):
+        return context.relation_plan(streams.streamed(node, source, context), qualifier_of(source, name))
+    if source is not None:
+        between = options.appended_between(source, given, context.spark) if given else None
+        frame = _read(options.chosen(source, given, context.spark), context) if between is None else between
+        return context.relation_plan(frame, qualifier_of(source, name))
+    changed = None if streams.is_stream(node) else options.table_of_changes(name, context.names, context.default)
+    if changed is None:
         return _view(node, name, context)
-    frame = streams.streamed(node, source, context) if streams.is_stream(node) else _read(source, context)
-    return context.relation_plan(frame, qualifier_of(source, name))
+    frame = options.changes_between(changed, given, context.spark)
+    return context.relation_plan(frame, (changed.catalog.name, *changed.identifier, name[-1]))
 
 
 def _read(source: Source, context: SqlContext) -> DataFrame:
@@ -187,11 +195,7 @@ def _changes(node: JavaObject, context: SqlContext) -> JavaObject:
     source = context.source(parts(relation)) if class_of(relation) == "UnresolvedRelation" else None
     if source is None:
         return node
-    shown = show((source.catalog.name, *source.identifier))
-    raise InvalidInputError(
-        f"CHANGES of {shown} cannot be read by this clause; CALL {source.catalog.name}.system.create_changelog_view(table =>"
-        f" '{show(source.identifier)}') makes a view of them, and ice.changes and ice.read_stream(..., changes=True) read them"
-    )
+    raise options.no_clause_for_changes(ResolvedName(source.catalog, source.identifier))
 
 
 def _at_version(source: Source, version: str) -> Source:
