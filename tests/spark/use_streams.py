@@ -284,8 +284,9 @@ def run_until_killed(lake: Lake, place: str, visits: int, who: str, *modes: str)
     ice = connect(wired(lake.catalog, places), spark=inherited_session())  # type: ignore[arg-type]  # all that is asked of a wire
     places.arm(place, visits=visits, kills=who)
     with places.watching():
-        queries = [start(ice, lake, mode, processingTime="0 seconds") for mode in modes]
+        # Said before, as the first query may be at the place while the last one starts.
         os.write(1, f"{RUNNING}\n".encode())
+        queries = [start(ice, lake, mode, processingTime="0 seconds") for mode in modes]
         while all(query.isActive for query in queries):
             time.sleep(0.1)
         for query in queries:
