@@ -183,7 +183,7 @@ class Lake:
         rng = self.rng
         for name, base in (("appended", 0), ("more", _OF_MORE), ("changed", 0)):
             for _ in range(2):
-                self.table(name).append(_numbers(base + next(self.numbers) for _ in range(rng.randint(1, 4))))
+                self.table(name).append(_numbers(base + next(self.numbers) for _ in range(rng.randint(2, 4))))
         held = [row[0] for row in self.rows("changed")]
         first, second, third = rng.sample(held, 3)
         self.table("changed").delete(f"id = {first}")
