@@ -17,7 +17,7 @@ from icefloe import load_catalog
 
 ROWS = {"small": 100_000, "medium": 4_000_000, "full": 10_000_000}
 FILES = {"small": 20, "medium": 400, "full": 1000}
-REPEAT = {"small": 1, "medium": 3, "full": 3}
+REPEAT = {"small": 1, "medium": 3, "full": 2}
 TARGET = {"small": 256 << 10, "medium": 32 << 20, "full": 32 << 20}
 GOAL = 0.9
 FILTERS = 20

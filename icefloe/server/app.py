@@ -17,7 +17,7 @@ from icefloe.server.file_access import WarehouseFiles
 from icefloe.server.management_operations import management_operations, undropping_operations
 from icefloe.server.planning import PlanningService, PlanningSettings, PlanOperations
 from icefloe.server.routes import CatalogRoutes, error_answer, not_allowed, not_there
-from icefloe.server.routes_catalog import OPERATIONS
+from icefloe.server.routes_catalog import LOAD_TABLE, OPERATIONS
 from icefloe.server.server import Server
 from icefloe.server.settings import ServerSettings
 
@@ -60,6 +60,7 @@ def create_app(
                 | {auth.TOKENS_PATH}
                 | (frozenset() if web is None else web.open_paths),
             ),
+            catalog_routes.direct(LOAD_TABLE),
         ],
         exception_handlers={404: _nothing_there, 405: _not_allowed, Exception: _failed},
         lifespan=lambda _: _lifespan(server, plans, web),

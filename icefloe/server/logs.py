@@ -2,9 +2,9 @@
 
 import json
 import logging
+import random
 import re
 import time
-import uuid
 from collections.abc import Mapping
 from typing import Any
 
@@ -52,11 +52,17 @@ def log_as_json(level: str) -> None:
 
 def request_id(headers: Mapping[bytes, bytes]) -> str:
     """The id that the client gave to a request or to its trace, or a new one."""
-    given = headers.get(b"x-request-id", b"").decode("ascii", "replace")
-    if _ID.fullmatch(given):
-        return given
-    trace = _TRACE.fullmatch(headers.get(b"traceparent", b"").decode("ascii", "replace"))
-    return uuid.uuid4().hex if trace is None else trace[1]
+    given = headers.get(b"x-request-id")
+    if given is not None and _ID.fullmatch(told := given.decode("ascii", "replace")):
+        return told
+    parent = headers.get(b"traceparent")
+    trace = None if parent is None else _TRACE.fullmatch(parent.decode("ascii", "replace"))
+    return new_id() if trace is None else trace[1]
+
+
+def new_id() -> str:
+    """An id for a request: no secret, only different from others."""
+    return f"{random.getrandbits(128):032x}"
 
 
 def log_request(scope: Mapping[str, Any], status: int, seconds: float, slow_seconds: float) -> None:

@@ -8,9 +8,11 @@ from typing import TypeVar
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
+from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Route, compile_path
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from icefloe.errors import IcefloeError, InvalidInputError, LocationNotFoundError, StorageError
 from icefloe.rest import paths_codec as paths
@@ -29,6 +31,7 @@ from icefloe.server.warehouses import Warehouse
 LOG = logging.getLogger("icefloe.server")
 JSON = "application/json"
 Result = TypeVar("Result")
+Handler = Callable[[Request], Awaitable[Response]]
 
 _NO_BODY = (204, 304)
 _RETRY_SECONDS = "1"
@@ -60,17 +63,25 @@ class CatalogRoutes:
             Route(paths.CONFIG.path, self._config, methods=[paths.CONFIG.method]),
         ]
 
+    def direct(self, operation: Operation) -> Middleware:
+        """What answers the requests to one operation before the router sees them."""
+        return Middleware(Direct, endpoint=operation.endpoint, handle=self._handler(operation))
+
     async def in_thread(self, work: Callable[[], Result]) -> Result:
         """Do work that waits for files or databases, beside other requests."""
         return await run_sync(work, limiter=self._threads)
 
-    def _handler(self, operation: Operation) -> Callable[[Request], Awaitable[Response]]:
+    def _handler(self, operation: Operation) -> Handler:
+        name, has_body = str(operation.endpoint), operation.endpoint.method == "POST"
+
         async def handle(request: Request) -> Response:
-            watch = watch_of(request)
-            request.state.operation = str(operation.endpoint)
+            state = request.scope["state"]
+            watch, state["operation"] = state["watch"], name
             try:
-                with watch.part("body"):
-                    body = await self._body(request) if operation.endpoint.method == "POST" else b""
+                body = b""
+                if has_body:
+                    with watch.part("body"):
+                        body = await self._body(request)
                 answer = await self._answer(operation, request, body, watch)
             except Exception as error:  # noqa: BLE001 - every error is answered, and those that nobody foresaw are logged
                 return error_answer(error, request)
@@ -86,7 +97,7 @@ class CatalogRoutes:
         return await self.in_thread(lambda: self._server.run(understand()))
 
     async def _config(self, request: Request) -> Response:
-        request.state.operation = str(paths.CONFIG)
+        request.scope["state"]["operation"] = str(paths.CONFIG)
         try:
             warehouse = self._server.warehouses.named(request.query_params.get(WAREHOUSE))
             await self.in_thread(lambda: self._check_seen(request, warehouse))
@@ -114,7 +125,7 @@ class CatalogRoutes:
             namespace=namespace,
             name=name,
             query=_query(request),
-            headers=request.headers,
+            headers=request.scope["state"]["headers"],
             body=body,
             watch=watch,
             access=self._access,
@@ -147,15 +158,29 @@ class CatalogRoutes:
         return b"".join(parts)
 
 
+class Direct:
+    """Answers the requests to one endpoint, whose handler answers its errors, too, without looking through all routes."""
+
+    def __init__(self, app: ASGIApp, endpoint: paths.Endpoint, handle: Handler) -> None:
+        self._app = app
+        self._method = endpoint.method
+        self._path = compile_path(_path(endpoint))[0]
+        self._handle = handle
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        names = self._path.match(scope["path"]) if scope.get("method") == self._method else None
+        if names is None:
+            await self._app(scope, receive, send)
+            return
+        scope["path_params"] = names.groupdict()
+        response = await self._handle(Request(scope, receive))
+        await response(scope, receive, send)
+
+
 def _path(endpoint: paths.Endpoint) -> str:
     """The path as Starlette has it: dashes are no part of its names."""
     return endpoint.path.replace("{plan-id}", "{plan_id}")
-
-
-def watch_of(request: Request) -> Stopwatch:
-    """The stopwatch of a request, which began when it came."""
-    watch = getattr(request.state, "watch", None)
-    return watch if isinstance(watch, Stopwatch) else Stopwatch()
 
 
 def error_answer(error: BaseException, request: Request) -> Response:
@@ -172,7 +197,7 @@ def error_answer(error: BaseException, request: Request) -> Response:
             problem = problem_of(error)
     if not isinstance(error, IcefloeError | BodyError | ToldBeforeError):
         LOG.error("a request failed", exc_info=error)
-    request.state.problem = f"{problem.error_type}: {problem.message}"
+    request.scope["state"]["problem"] = f"{problem.error_type}: {problem.message}"
     headers = {RETRY_AFTER: _RETRY_SECONDS} if problem.status == 503 else {}
     if problem.status in (408, 413):
         # What is left of the body would be taken for the next request.
@@ -212,4 +237,4 @@ def _checked_levels(segment: str) -> paths.Levels:
 
 
 def _query(request: Request) -> Mapping[str, str]:
-    return dict(request.query_params)
+    return dict(request.query_params) if request.scope["query_string"] else {}

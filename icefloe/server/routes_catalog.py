@@ -5,10 +5,13 @@ from icefloe.server import namespace_operations as namespaces, table_operations 
 from icefloe.server.auth.protocols import Privilege
 from icefloe.server.calls import TABLE, VIEW, Operation, Replay
 
+LOAD_TABLE = Operation(paths.LOAD_TABLE, tables.load_table, Privilege.READ, TABLE, if_unchanged=tables.if_unchanged)
+"""What clients ask for most."""
+
 OPERATIONS = (
     # The hot ones first.
     Operation(paths.TABLE_EXISTS, tables.table_exists, Privilege.LIST, TABLE),
-    Operation(paths.LOAD_TABLE, tables.load_table, Privilege.READ, TABLE, if_unchanged=tables.if_unchanged),
+    LOAD_TABLE,
     Operation(paths.UPDATE_TABLE, tables.commit_table, None, TABLE, changes=True, replay=Replay.COMMITTED),
     Operation(paths.DROP_TABLE, tables.drop_table, Privilege.DROP, TABLE, changes=True, replay=Replay.EMPTY),
     Operation(paths.LIST_TABLES, tables.list_tables, Privilege.LIST),

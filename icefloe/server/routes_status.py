@@ -50,13 +50,19 @@ class Metrics:
             multiprocess_mode="livesum",
         )
         self._cached = [(cached.labels(warehouse.name), warehouse.texts) for warehouse in server.warehouses.all]
+        self._weights = [-1] * len(self._cached)
+        self._counted: dict[tuple[str, int], tuple[prometheus.Counter, prometheus.Histogram]] = {}
         self._folder = os.environ.get(SHARED_COUNTS)
         """Where all processes of the server count; None: there is only this one."""
 
     def count(self, operation: str, status: int, seconds: float) -> None:
         """One more request."""
-        self.requests.labels(operation, str(status)).inc()
-        self.seconds.labels(operation).observe(seconds)
+        counted = self._counted.get((operation, status))
+        if counted is None:
+            counted = self.requests.labels(operation, str(status)), self.seconds.labels(operation)
+            self._counted[operation, status] = counted
+        counted[0].inc()
+        counted[1].observe(seconds)
         if self._folder is not None:
             self._weigh()
 
@@ -73,8 +79,10 @@ class Metrics:
         return prometheus.generate_latest(registry)
 
     def _weigh(self) -> None:
-        for gauge, texts in self._cached:
-            gauge.set(texts.weight)
+        for place, (gauge, texts) in enumerate(self._cached):
+            if texts.weight != self._weights[place]:
+                self._weights[place] = texts.weight
+                gauge.set(texts.weight)
 
 
 def _is_alive(process: int) -> bool:
@@ -112,13 +120,14 @@ class Observer:
                 message["headers"] = [*message["headers"], (b"x-request-id", state["request_id"].encode())]
             await send(message)
 
-        with self._metrics.under_way.track_inprogress():
-            try:
-                await self._app(scope, receive, answer)
-            finally:
-                seconds = state["watch"].seconds()
-                self._metrics.count(state.get("operation", _UNKNOWN), status, seconds)
-                log_request(scope, status, seconds, self._slow_seconds)
+        self._metrics.under_way.inc()
+        try:
+            await self._app(scope, receive, answer)
+        finally:
+            self._metrics.under_way.dec()
+            seconds = state["watch"].seconds()
+            self._metrics.count(state.get("operation", _UNKNOWN), status, seconds)
+            log_request(scope, status, seconds, self._slow_seconds)
 
 
 def routes(server: Server, metrics: Metrics, authorizer: Authorizer) -> list[Route]:

@@ -4,10 +4,10 @@ import logging
 import math
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -92,15 +92,15 @@ class AccessMiddleware:
 
     async def _let_in(self, scope: Scope, state: dict[str, object]) -> Response | None:
         """Put the principal into the state of the request; an answer if it is not let in."""
-        headers = Headers(scope=scope)
+        headers = state["headers"] = first_headers(scope)
         audit = self._access.audit
-        if self._access.is_local and _is_of_a_page(headers):
+        if self._access.is_local and _is_of_a_page(headers.get("host", ""), headers.get("origin")):
             status, body = error_response(
                 ForbiddenError("this server is for its own machine: a Host or Origin of elsewhere is refused")
             )
             return Response(body, status, media_type=_JSON)
         try:
-            if len(headers.getlist("authorization")) > 1:
+            if len(headers) < len(scope["headers"]) and _count(scope, b"authorization") > 1:
                 raise NotAuthorizedError("the request has more than one Authorization header")
             principal = self._access.authenticator.remembered(headers)
             if principal is None:
@@ -122,9 +122,18 @@ class AccessMiddleware:
         return Response(body, 429, _retry_after(seconds), _JSON)
 
 
-def _is_of_a_page(headers: Headers) -> bool:
+def first_headers(scope: Scope) -> dict[str, str]:
+    """Headers by name in lower case, as ASGI has them; of one that comes twice the first counts."""
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
+
+
+def _count(scope: Scope, header: bytes) -> int:
+    return sum(name == header for name, _ in scope["headers"])
+
+
+@lru_cache(maxsize=1024)
+def _is_of_a_page(host: str, origin: str | None) -> bool:
     """Whether a browser sent it for a page of elsewhere: under a name that is not of this machine, or with another origin."""
-    host, origin = headers.get("host", ""), headers.get("origin")
     try:
         is_here = is_loopback(urlsplit(f"//{host}").hostname or "")
         return not is_here or (origin is not None and urlsplit(origin).netloc != host)
