@@ -38,7 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", help="the address to listen at (127.0.0.1)")
     parser.add_argument("--port", type=int, help="the port to listen at (8181); 0 for any")
     parser.add_argument("--warehouse", metavar="FOLDER", help="without --config: the folder of catalog and tables")
-    parser.add_argument("--workers", type=int, metavar="N", help="how many processes serve (1)")
+    parser.add_argument(
+        "--workers",
+        type=int,
+        metavar="N",
+        help="how many processes serve (with PostgreSQL one a core, up to 4; else 1)",
+    )
     parser.add_argument("--ui", action="store_true", help="serve the web page, at /ui")
     parser.add_argument("--read-only", action="store_true", help="refuse every change")
     parser.add_argument("--insecure", action="store_true", help="let everybody in who reaches the address")
@@ -48,8 +53,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Serve until the process is told to stop."""
     settings = _with_options(read_settings(read_configuration(arguments.config)), arguments)
+    catalogs = served_catalogs(arguments.config, arguments.warehouse)
+    number = settings.workers or (1 if settings.ui else workers.default_number(catalogs))
+    settings = replace(settings, workers=number)
     start = Start(arguments.config, arguments.warehouse, settings, arguments.insecure, arguments.log_level)
-    catalogs = served_catalogs(start.config, start.warehouse)
     if settings.workers > 1:
         workers.require_shareable(catalogs)
     # Also with several processes: what is wrong is told here, once, and tables of the server are there when they begin.
@@ -118,8 +125,8 @@ def _with_options(settings: ServerSettings, arguments: argparse.Namespace) -> Se
     host = settings.host if arguments.host is None else arguments.host
     port = settings.port if arguments.port is None else arguments.port
     number = settings.workers if arguments.workers is None else arguments.workers
-    if number < 1:
-        raise InvalidPropertyError(f"workers is {number}; at least one process serves")
+    if number < 0:
+        raise InvalidPropertyError(f"workers is {number}; it must be 1 or more, or 0 for as many as there are cores")
     has_ui = settings.ui or arguments.ui
     if has_ui and number > 1:
         raise InvalidPropertyError(

@@ -24,8 +24,8 @@ class ServerSettings:
     """The warehouse of clients that name none; needed if there are several."""
     read_only: bool = False
     """Whether every change is refused."""
-    workers: int = 1
-    """How many processes serve, each on a core of its own."""
+    workers: int = 0
+    """How many processes serve, each on a core of its own; 0: as many as there are cores, if the catalogs are for that."""
     threads: int = 16
     """How many requests a process works on at a time; a database must allow for so many connections."""
     max_body_bytes: int = 64 << 20

@@ -12,13 +12,27 @@ import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
-from icefloe.catalog import Catalog, MemoryCatalog
+from icefloe.catalog import Catalog, MemoryCatalog, ServedCatalog
 from icefloe.errors import InvalidPropertyError
 
 SHARED_COUNTS = "PROMETHEUS_MULTIPROC_DIR"
 """Where processes count together, if they do: a variable of the library that counts."""
 
 _LOOK_SECONDS = 1.0
+
+
+_MOST_BY_DEFAULT = 4
+
+
+def default_number(catalogs: Mapping[str, Catalog]) -> int:
+    """How many processes serve if nobody says: one for a core where all names are in a database server, else one.
+
+    SQLite has one writer at a time, and other catalogs list files or ask other servers: more processes are asked for there.
+    """
+    databases = [ServedCatalog(catalog).database for catalog in catalogs.values()]
+    if any(database is None or database.is_sqlite for database in databases):
+        return 1
+    return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, _MOST_BY_DEFAULT)
 
 
 def require_shareable(catalogs: Mapping[str, Catalog]) -> None:

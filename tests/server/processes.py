@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PROJECT = Path(__file__).parents[2]
+_ONE_PROCESS = {"ICEFLOE_SERVER__WORKERS": "1"}
+"""Killed, it is gone at once."""
 
 
 @dataclass
@@ -31,7 +33,7 @@ class ServerProcess:
     def start(self, environment: Mapping[str, str] | None = None) -> None:
         """Start it, at the port that it had before, and wait until it listens."""
         command = [sys.executable, "-m", "icefloe", "serve", "--port", str(self.port), *self.arguments]
-        settings = {**os.environ, "PYTHONPATH": str(PROJECT), **(environment or {})}
+        settings = {**os.environ, "PYTHONPATH": str(PROJECT), **_ONE_PROCESS, **(environment or {})}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 command, stdout=log, stderr=subprocess.PIPE, env=settings, cwd=self.log.parent

@@ -12,6 +12,8 @@ import pytest
 
 from icefloe.__main__ import main
 from icefloe.catalog import load_catalog
+from icefloe.server.workers import default_number
+from tests.catalog.databases import PostgresServer
 from tests.server.processes import ServerProcess, server_processes
 
 
@@ -78,5 +80,21 @@ def test_what_several_processes_cannot_do(tmp_path: Path, capsys: pytest.Capture
     config.write_text(f'[catalog.lake]\ntype = "memory"\nwarehouse = "{tmp_path}"\n')
     assert main(["serve", "--config", str(config), "--workers", "2"]) == 2
     assert "in memory, which several workers do not share" in capsys.readouterr().err
-    assert main(["serve", "--config", str(config), "--workers", "0"]) == 2
-    assert "workers is 0" in capsys.readouterr().err
+    assert main(["serve", "--config", str(config), "--workers", "-1"]) == 2
+    assert "workers is -1" in capsys.readouterr().err
+
+
+def test_so_many_processes_as_cores_serve_a_database_server(
+    tmp_path: Path, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(3)))
+    warehouse = tmp_path.as_uri()
+    with (
+        load_catalog("embedded", type="sql", uri=f"sqlite:///{tmp_path}/c.db", warehouse=warehouse) as embedded,
+        load_catalog("shared", type="sql", uri=postgres.new_database(), warehouse=warehouse) as shared,
+    ):
+        assert default_number({"shared": shared}) == 3
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)))
+        assert default_number({"shared": shared}) == 4
+        assert default_number({"embedded": embedded}) == 1
+        assert default_number({"shared": shared, "embedded": embedded}) == 1
