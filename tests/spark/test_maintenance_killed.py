@@ -1,4 +1,7 @@
-"""Maintenance on Spark that is killed, driver and executors at once, at any moment: no row is lost, no file stays behind."""
+"""Maintenance on Spark that is killed: the driver before each of its steps, or all processes at once at any moment.
+
+No row is lost, the next run finishes, and no file stays behind.
+"""
 
 import os
 import random
@@ -6,12 +9,29 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from icefloe.catalog import load_catalog
-from tests.maintenance.worn import FUTURE, check_whole, rows_in, unneeded_files, worn_table
+from icefloe import Table
+from icefloe.catalog import Catalog, load_catalog
+from icefloe.storage import Storage
+from tests.catalog import faults
+from tests.catalog.faults import Killed, Wire, WiredStorage, wired
+from tests.maintenance.worn import (
+    ALL_FILES,
+    FUTURE,
+    LEASE,
+    NAME,
+    SETTLED,
+    check_whole,
+    rows_in,
+    unneeded_files,
+    worn_table,
+)
 from tests.spark.conftest import missing_java
 
 KILLS = 6
@@ -60,3 +80,68 @@ def test_a_killed_driver_changes_no_row(version: int, tmp_path: Path) -> None:
     assert {ref: rows_in(table.refresh(), ref) for ref in ("main", "dev")} == before
     check_whole(table)
     assert unneeded_files(table) == set()
+
+
+PROCEDURES: dict[str, Callable[[Table, Any], object]] = {
+    "compact": lambda table, spark: table.maintenance.rewrite_data_files(options=ALL_FILES, engine=spark),
+    "sort": lambda table, spark: table.maintenance.rewrite_data_files(
+        sort_order="name, k", options={"rewrite-all": "true"}, engine=spark
+    ),
+    "convert equality deletes": lambda table, spark: table.maintenance.convert_equality_deletes(engine=spark),
+    "rewrite position deletes": lambda table, spark: table.maintenance.rewrite_position_delete_files(
+        ALL_FILES, engine=spark
+    ),
+    "expire snapshots": lambda table, spark: table.maintenance.expire_snapshots(
+        older_than=FUTURE, retain_last=1, engine=spark
+    ),
+    "remove orphan files": lambda table, spark: table.maintenance.remove_orphan_files(engine=spark),
+    "compute table stats": lambda table, spark: table.maintenance.compute_table_stats(engine=spark),
+    "maintain": lambda table, spark: table.maintenance.maintain(SETTLED, engine=spark),
+}
+
+
+class DriverStorage(WiredStorage):
+    """The wire of the driver; executors are other processes, with a storage of their own."""
+
+    def __reduce__(self) -> tuple[type[Storage], tuple[()]]:
+        return Storage, ()
+
+
+def run_until(catalog: Catalog, procedure: str, spark: Any, number: int) -> int:
+    """Run a procedure whose driver ends before a step that changes something; how many such steps there were."""
+    wire = Wire(faults.KILL_BEFORE, number)
+    killed = wired(catalog, wire)
+    killed._storage = DriverStorage(wire)
+    table = killed.load_table(NAME)
+    wire.begin()
+    with suppress(Killed):
+        PROCEDURES[procedure](table, spark)
+    return len(faults.KILL_BEFORE.places(wire.steps))
+
+
+def new_catalog(folder: Path) -> Catalog:
+    folder.mkdir()
+    return load_catalog("lake", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"{folder}/files")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("procedure", PROCEDURES)
+def test_a_driver_killed_at_any_step_changes_no_row(procedure: str, version: int, spark: Any, tmp_path: Path) -> None:
+    with closing(new_catalog(tmp_path / "whole")) as catalog:
+        worn_table(catalog, version)
+        count = run_until(catalog, procedure, spark, -1)
+    assert count or procedure == "remove orphan files", "its files are too young to go"
+    for number in range(count):
+        with closing(new_catalog(tmp_path / str(number))) as catalog:
+            table = worn_table(catalog, version)
+            before = {ref: rows_in(table, ref) for ref in ("main", "dev")}
+            run_until(catalog, procedure, spark, number)
+            assert {ref: rows_in(table.refresh(), ref) for ref in ("main", "dev")} == before, number
+            check_whole(table)
+            # The process of the run lives on here, and only its table is dead.
+            list(table.storage.delete([f"{table.location()}/metadata/{LEASE}"]))
+            PROCEDURES[procedure](table, spark)
+            assert {ref: rows_in(table.refresh(), ref) for ref in ("main", "dev")} == before, number
+            check_whole(table)
