@@ -63,7 +63,7 @@ def create_app(
             catalog_routes.direct(LOAD_TABLE),
         ],
         exception_handlers={404: _nothing_there, 405: _not_allowed, Exception: _failed},
-        lifespan=lambda _: _lifespan(server, plans, web),
+        lifespan=lambda _: _lifespan(server, plans, web, metrics),
     )
     # A name may end in a slash, and that is another name.
     app.router.redirect_slashes = False
@@ -82,7 +82,9 @@ def _planning(settings: ServerSettings) -> PlanningSettings:
 
 
 @asynccontextmanager
-async def _lifespan(server: Server, plans: PlanOperations, web: pages.MountedPages | None) -> AsyncIterator[None]:
+async def _lifespan(
+    server: Server, plans: PlanOperations, web: pages.MountedPages | None, metrics: routes_status.Metrics
+) -> AsyncIterator[None]:
     await run_sync(server.prepare)
     tasks = [asyncio.create_task(_repeat(server.tidy, _TIDY_SECONDS))]
     if server.settings.webhook is not None:
@@ -94,6 +96,7 @@ async def _lifespan(server: Server, plans: PlanOperations, web: pages.MountedPag
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
+        metrics.tell()
         plans.close()
         if web is not None:
             web.close()

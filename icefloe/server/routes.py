@@ -158,6 +158,14 @@ class CatalogRoutes:
         return b"".join(parts)
 
 
+class Unchanged(Response):
+    """304, with nothing but its headers; what a response usually finds out about itself is known here."""
+
+    def __init__(self, headers: Mapping[str, str]) -> None:
+        self.status_code, self.body, self.background = 304, b"", None
+        self.raw_headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+
+
 class Direct:
     """Answers the requests to one endpoint, whose handler answers its errors, too, without looking through all routes."""
 
@@ -223,7 +231,7 @@ def _response(answer: Answer) -> Response:
     if answer.caching is not None:
         headers[CACHE_CONTROL] = answer.caching
     if answer.is_unchanged:
-        return Response(None, 304, headers)
+        return Unchanged(headers)
     if answer.body is None:
         return Response(None, 204, headers)
     return Response(answer.body, 200, headers, JSON)

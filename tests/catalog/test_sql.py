@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog as PeerCatalog
 
-from icefloe.catalog import Catalog, load_catalog
+from icefloe.catalog import Catalog, ServedCatalog, load_catalog
 from icefloe.errors import CommitFailed, InvalidInputError, InvalidPropertyError, StateError, StorageError
 from icefloe.versions import ALL_VERSIONS
 from tests.catalog.databases import PostgresServer
@@ -176,11 +176,14 @@ def test_lost_connections_are_replaced(postgres: PostgresServer, tmp_path: Path,
     catalog = open_catalog(uri, tmp_path, opened)
     catalog.create_namespace("n")
     table = catalog.create_table("n.t", SCHEMA)
+    located = {("n", "t"): table.metadata_location}
+    assert ServedCatalog(catalog).table_locations([("n", "t"), ("n", "absent")]) == located
     run(
         postgres.uri(),
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
         f" WHERE datname = '{uri.rpartition('/')[2].partition('?')[0]}'",
     )
+    assert ServedCatalog(catalog).table_locations([("n", "t")]) == located
     append(table, 1)
     assert len(catalog.load_table("n.t").snapshots()) == 1
 
