@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 import icefloe
@@ -19,12 +20,13 @@ from icefloe.formats.variant.inference import infer_form
 from icefloe.formats.variant.shredding import unshred
 from icefloe.formats.variant.splitting import shred
 from icefloe.schema import VARIANT_STORAGE
-from icefloe.variant import Variant, VariantKind, VariantPrimitive, encode
+from icefloe.variant import Variant, VariantKind, VariantPrimitive, encode, encode_column, encode_objects
 from icefloe.variant.reading import read_dictionary
-from icefloe.variant.writing import encode_object, encode_primitive
+from icefloe.variant.writing import encode_dictionary, encode_object, encode_primitive
 
 ROWS = {"small": 5_000, "medium": 200_000, "full": 1_000_000}
-REPEAT = {"small": 1, "medium": 5, "full": 5}
+ROWS_IN_FILE = {"small": 50, "medium": 20_000, "full": 100_000}
+REPEAT = {"small": 1, "medium": 3, "full": 3}
 FILES, MATCHING = 100, 3
 FIELDS = 20
 SHREDDED, PLAIN = "bench.shredded", "bench.plain"
@@ -88,7 +90,7 @@ class _Bench:
     def __init__(self, ice: Any, size: str) -> None:
         self.ice = ice
         self.size = size
-        self.in_file = max(ROWS[size] // FILES, 1)
+        self.in_file = ROWS_IN_FILE[size]
         ice.catalog.create_namespace("bench")
         for name, shreds in ((SHREDDED, "true"), (PLAIN, "false")):
             properties = {"format-version": "3", "write.parquet.shred-variants": shreds}
@@ -97,13 +99,15 @@ class _Bench:
                 table.append(self._rows(number))
 
     def _rows(self, number: int) -> Any:
-        first = number * self.in_file
-        values = [
-            {"n": first + i, **{f"field {k}": f"value {(first + i) * k % 1000}" for k in range(FIELDS)}}
-            for i in range(self.in_file)
-        ]
-        ids = pa.array(range(first, first + self.in_file), pa.int64())
-        return pa.table({"id": ids, "doc": _variants(values)})
+        numbers = np.arange(number * self.in_file, (number + 1) * self.in_file)
+        texts = pa.array([f"value {i}" for i in range(1000)])
+        fields = {f"field {k}": encode_column(texts.take(pa.array(numbers * k % 1000)), None) for k in range(FIELDS)}
+        fields["n"] = encode_column(pa.array(numbers), VariantKind.INT64)
+        metadata, ids = encode_dictionary(fields)
+        rows = {name: np.full(self.in_file, name_id) for name, name_id in ids.items()}
+        values = encode_objects(fields, rows, np.ones(self.in_file, np.bool_))
+        parts = [pa.repeat(pa.scalar(metadata, pa.binary()), self.in_file), values]
+        return pa.table({"id": numbers, "doc": pa.StructArray.from_arrays(parts, fields=list(VARIANT_STORAGE))})
 
     def rows(self) -> Iterator[Row]:
         """All cases on tables."""
@@ -113,13 +117,14 @@ class _Bench:
         assert self._files(PLAIN, few) == FILES
         yield self._against_plain(f"filter-{MATCHING}-of-{FILES}-files", few, MATCHING / FILES * 2)
         yield self._against_plain("filter-of-one-field", "doc:n::long >= 0", 1 / 5)
+        yield self._against_plain("scan-of-one-field", "", 1 / 5, "doc:n::long")
         yield from self._on_spark(few)
 
     def _files(self, name: str, text: str) -> int:
         return len(list(self.ice.load_table(name).scan(text).plan_files()))
 
-    def _against_plain(self, case: str, text: str, goal: float) -> Row:
-        shredded, plain = (self.ice.load_table(name).scan(text, ("id",)) for name in (SHREDDED, PLAIN))
+    def _against_plain(self, case: str, text: str, goal: float, *more: str) -> Row:
+        shredded, plain = (self.ice.load_table(name).scan(text, ("id", *more)) for name in (SHREDDED, PLAIN))
         assert shredded.to_arrow().sort_by("id") == plain.to_arrow().sort_by("id")
         ours, theirs = interleave(shredded.to_arrow, plain.to_arrow, REPEAT[self.size])
         return Row(case, ours, theirs, goal, f"{FIELDS + 1} fields, {self.in_file * FILES} rows; theirs is unshredded")

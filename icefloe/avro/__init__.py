@@ -11,7 +11,18 @@ from icefloe.avro.blocks import (
     zigzag,
 )
 from icefloe.avro.branches import Branch, Part, compile_rows
-from icefloe.avro.choices import Choice, Key, Take, TakeEach, TakeFields, TakeList, TakePairs, TakeRecords, TakeSpread
+from icefloe.avro.choices import (
+    Choice,
+    Key,
+    Take,
+    TakeEach,
+    TakeFields,
+    TakeList,
+    TakePairs,
+    TakeRecords,
+    TakeSpread,
+    variant_parts,
+)
 from icefloe.avro.container import Container, open_container
 from icefloe.avro.decode import Decoded, decode_tree
 from icefloe.avro.encode import encode_rows

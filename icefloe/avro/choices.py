@@ -58,4 +58,15 @@ class TakeFields:
     fields: tuple[tuple[int, str, "Choice"], ...]
 
 
+def parts_of_variant(role: str, field_id: int) -> TakeFields:
+    """The two columns of a variant: under the numbers of `variant_parts`, as they have no ids of their own."""
+    metadata, value = variant_parts(field_id)
+    return TakeFields(((metadata, "metadata", Take((role, metadata))), (value, "value", Take((role, value)))))
+
+
+def variant_parts(field_id: int) -> tuple[int, int]:
+    """The numbers that stand for the metadata and the value of a variant with this field id."""
+    return -2 * field_id - 1, -2 * field_id - 2
+
+
 Choice = Take | TakeList | TakeRecords | TakePairs | TakeSpread | TakeEach | TakeFields

@@ -105,6 +105,8 @@ class _Layout:
             self.struct(field, field.field_type, columns)
         elif isinstance(field.field_type, types.UnknownType):
             pass
+        elif isinstance(field.field_type, types.VariantType):
+            self.variant(column)
         elif column is None:
             if field.required:
                 raise AssertionError(f"required field {field.name!r} has no column")
@@ -135,6 +137,17 @@ class _Layout:
             self.field(child, columns)
         if jump is not None:
             self.ops[jump] = len(self.ops)
+
+    def variant(self, column: pa.StructArray | None) -> None:
+        """An optional variant, from a column of its two parts."""
+        if column is None:
+            self.raw(b"\x00")
+            return
+        self.put(op.PUT_IF, 0, self.marks.add(column.is_valid().to_numpy(zero_copy_only=False)), 1, 0)
+        jump = len(self.ops) - 1
+        for name in ("metadata", "value"):
+            self.put(op.PUT_TEXT, self.add_texts(column.field(name)), -1, 0)
+        self.ops[jump] = len(self.ops)
 
     def value(self, kind: types.IcebergType, column: pa.Array, optional: int, columns: Lookup) -> None:
         marks = self.add_marks(column)

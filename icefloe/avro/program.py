@@ -170,6 +170,8 @@ class Compiler:
             inner = av.without_null(child.node)
             if inner == av.AvroPrimitive("null") or (choice.only is not None and number not in choice.only):
                 self.skip(child.node)
+            elif isinstance(inner, av.AvroRecord) and inner.is_variant:
+                self.read(child.node, ch.parts_of_variant(choice.role, number))
             elif isinstance(inner, av.AvroRecord):
                 self.read(child.node, TakeEach(choice.role))
             else:

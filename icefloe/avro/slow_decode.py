@@ -103,8 +103,10 @@ def _take_each(values: list[Any], node: av.AvroNode, choice: TakeEach, decoded: 
         if choice.only is not None and number not in choice.only:
             continue
         child = [value and value[field.name] for value in values]
-        is_record = isinstance(inner, av.AvroRecord)
-        _take(child, inner, TakeEach(choice.role) if is_record else Take((choice.role, number)), decoded)
+        taken: Choice = Take((choice.role, number))
+        if isinstance(inner, av.AvroRecord):
+            taken = ch.parts_of_variant(choice.role, number) if inner.is_variant else TakeEach(choice.role)
+        _take(child, inner, taken, decoded)
 
 
 def _take_records(values: list[Any], node: av.AvroNode, choice: ch.TakeRecords, decoded: Decoded) -> None:

@@ -16,10 +16,16 @@ def table_columns(wanted: Schema) -> Schema:
     return Schema(*(field for field in wanted.fields if not reserved.is_reserved_id(field.field_id)))
 
 
-def columns_to_read(task: planning.FileScanTask, wanted: Schema, metadata: md.TableMetadata) -> Schema:
-    """The columns to ask of the task's file; `_pos` and those of row lineage among them where they matter."""
+def columns_to_read(
+    task: planning.FileScanTask,
+    wanted: Schema,
+    metadata: md.TableMetadata,
+    more: Iterable[ex.BoundReference] = (),
+) -> Schema:
+    """The columns to ask of the task's file, `more` among them; `_pos` and those of row lineage where they matter."""
     fields = table_columns(wanted).fields
-    for reference in sorted(ex.bound_references(task.residual), key=lambda bound: bound.field.field_id):
+    references = {*ex.bound_references(task.residual), *more}
+    for reference in sorted(references, key=lambda bound: bound.field.field_id):
         schema = _schema_of(reference, wanted, metadata)
         fields = _merged(fields, select_ids(schema, [reference.field.field_id]).fields)
     for field_id in sorted(_equality_ids(task)):

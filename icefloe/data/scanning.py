@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from icefloe import errors, expressions as ex, manifests as mf, metadata as md, planning
+from icefloe.data.extracts import Shown, shown_fields
 from icefloe.data.in_order import in_pieces, read_in_order
 from icefloe.data.task_reader import ReadContext, read_task
 from icefloe.schema import Schema, reserved, schema_to_arrow
@@ -29,8 +30,9 @@ def read_tasks(
     workers: int | None = None,
     read_ahead_bytes: int | None = READ_AHEAD_BYTES,
     snapshot_id: int | None = None,
+    shown: Shown | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Record batches of the columns of `schema`, in the order of the tasks, read by several threads.
+    """Record batches of the columns of `schema`, in the order of the tasks, read by several threads; `shown` stands behind them.
 
     The residual of each task is applied to its rows. Files and threads are closed with the iterator. Errors of files name
     the snapshot, if its id is given.
@@ -43,7 +45,7 @@ def read_tasks(
 
     def read(task: planning.FileScanTask) -> Iterator[pa.RecordBatch]:
         try:
-            yield from read_task(task, schema, context)
+            yield from read_task(task, schema, context, shown)
         except (errors.CorruptFileError, errors.StorageError) as error:
             if snapshot_id is None:
                 raise
@@ -78,16 +80,21 @@ def default_workers() -> int:
 
 def to_arrow(scan: planning.TableScan) -> pa.Table:
     """All rows of the scan as a table, in the order of the plan."""
-    batches = _batches(scan, scan.plan_files(), scan.projection(), None)
-    return pa.Table.from_batches(list(batches), schema=schema_to_arrow(scan.projection()))
+    batches = _batches(scan, scan.plan_files(), scan.table_columns(), None, shown=scan.extracted)
+    return pa.Table.from_batches(list(batches), schema=_arrow_schema(scan))
 
 
 def to_arrow_batch_reader(
     scan: planning.TableScan, *, workers: int | None = None, read_ahead_bytes: int = READ_AHEAD_BYTES
 ) -> pa.RecordBatchReader:
     """The rows as a stream: nothing is read before it is asked, and little ahead of that."""
-    batches = _batches(scan, scan.plan_files(), scan.projection(), read_ahead_bytes, workers)
-    return pa.RecordBatchReader.from_batches(schema_to_arrow(scan.projection()), batches)
+    batches = _batches(scan, scan.plan_files(), scan.table_columns(), read_ahead_bytes, workers, scan.extracted)
+    return pa.RecordBatchReader.from_batches(_arrow_schema(scan), batches)
+
+
+def _arrow_schema(scan: planning.TableScan) -> pa.Schema:
+    schema = schema_to_arrow(scan.table_columns())
+    return pa.schema([*schema, *shown_fields(scan.extracted)], schema.metadata)
 
 
 def count(scan: planning.TableScan) -> int:
@@ -118,6 +125,7 @@ def _batches(
     columns: Schema,
     read_ahead_bytes: int | None,
     workers: int | None = None,
+    shown: Shown | None = None,
 ) -> Iterator[pa.RecordBatch]:
     snapshot = scan.snapshot()
     return read_tasks(
@@ -129,6 +137,7 @@ def _batches(
         workers=workers,
         read_ahead_bytes=read_ahead_bytes,
         snapshot_id=None if snapshot is None else snapshot.snapshot_id,
+        shown=shown,
     )
 
 

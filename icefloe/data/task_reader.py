@@ -1,8 +1,8 @@
 """How one task becomes Arrow batches of the wanted columns: pruned, projected, without deleted and unwanted rows."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -10,10 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe import errors, expressions as ex, manifests as mf, metadata as md, planning, properties as props
+from icefloe.avro import Source
+from icefloe.data.extracts import Shown, TaskExtracts
 from icefloe.data.layout import columns_to_read, table_columns
 from icefloe.data.opening import partition_by_field, partition_constants
 from icefloe.data.task_deletes import DeleteLoader, TaskDeletes
-from icefloe.formats.file_formats import reader_of
+from icefloe.formats.file_formats import PARQUET, reader_of
 from icefloe.formats.file_reading import FileReader
 from icefloe.formats.parquet.metrics import row_group_filter
 from icefloe.formats.parquet.reader import ParquetFileReader
@@ -43,28 +45,36 @@ class ReadContext:
         return None if text is None else parse_name_mapping(text)
 
 
-def read_task(task: planning.FileScanTask, wanted: Schema, context: ReadContext) -> Iterator[pa.RecordBatch]:
-    """Record batches of the wanted columns, in the order of the file; none of them empty.
+def read_task(
+    task: planning.FileScanTask, wanted: Schema, context: ReadContext, shown: Shown | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Record batches of the wanted columns, in the order of the file; none of them empty. Behind them stands what is `shown`.
 
     Deleted rows are left out, unless `_deleted` is wanted, which marks them. The file is closed with the iterator.
     """
     if isinstance(task.residual, ex.AlwaysFalse):
         return
-    columns = columns_to_read(task, wanted, context.metadata)
+    inside = () if shown is None else tuple(term.reference for term in shown.values())
+    columns = columns_to_read(task, wanted, context.metadata, inside)
     deletes = context.deletes.load(task, columns)
-    finish = _Finish(task, wanted, columns, context.metadata)
+    extracts = TaskExtracts(task, wanted, columns, shown or {})
+    finish = _Finish(task, wanted, columns, context.metadata, extracts)
     with mf.open_file(task.file, context.storage) as source:
-        reader = reader_of(task.file.file_format)(
-            source,
-            task.file.file_path,
-            columns,
-            mapping=context.name_mapping,
-            constants=partition_constants(task.file, context.metadata),
-        )
+        reader = _reader(source, task, columns, context, extracts)
         for batch in _batches(reader, task, columns):
             finished = finish.batch(batch, deletes)
             if finished.num_rows:
                 yield finished
+
+
+def _reader(
+    source: Source, task: planning.FileScanTask, columns: Schema, context: ReadContext, extracts: TaskExtracts
+) -> FileReader:
+    kind: Callable[..., FileReader] = reader_of(task.file.file_format)
+    if kind is ParquetFileReader:
+        kind = partial(kind, extractions=extracts.extractions, extracted_only=extracts.only)
+    constants = partition_constants(task.file, context.metadata)
+    return kind(source, task.file.file_path, columns, mapping=context.name_mapping, constants=constants)
 
 
 def _batches(reader: FileReader, task: planning.FileScanTask, columns: Schema) -> Iterator[pa.RecordBatch]:
@@ -78,12 +88,19 @@ class _Finish:
     """Makes batches of the wanted columns from batches of the columns that were read."""
 
     def __init__(
-        self, task: planning.FileScanTask, wanted: Schema, columns: Schema, metadata: md.TableMetadata
+        self,
+        task: planning.FileScanTask,
+        wanted: Schema,
+        columns: Schema,
+        metadata: md.TableMetadata,
+        extracts: TaskExtracts,
     ) -> None:
         self._task = task
+        self._extracts = extracts
+        self._is_extracted = task.file.file_format.lower() == PARQUET
         self._wanted = wanted
         self._metadata = metadata
-        self._target = schema_to_arrow(wanted)
+        self._target = pa.schema([*schema_to_arrow(wanted), *extracts.fields])
         self._plain = table_columns(wanted)
         self._indices = {field.field_id: index for index, field in enumerate(columns.fields)}
         self._marks_deleted = any(field.field_id == reserved.DELETED.field_id for field in wanted.fields)
@@ -96,7 +113,8 @@ class _Finish:
         deleted = deletes.mask(batch, None if positions is None else positions.to_numpy())
         keep = None if deleted is None or self._marks_deleted else ~deleted
         if not isinstance(self._task.residual, ex.AlwaysTrue):
-            matching = np.asarray(ex.mask(self._task.residual, batch))
+            known = self._extracts.for_filter(batch, is_read=self._is_extracted)
+            matching = np.asarray(ex.mask(self._task.residual, batch, known))
             keep = matching if keep is None else keep & matching
         if keep is not None and not keep.all():
             batch = batch.filter(pa.array(keep))
@@ -106,6 +124,7 @@ class _Finish:
             self._metadata_column(field, batch, deleted) if reserved.is_reserved_id(field.field_id) else next(plain)
             for field in self._wanted.fields
         ]
+        arrays += self._extracts.shown(batch, is_read=self._is_extracted)
         return pa.RecordBatch.from_arrays(arrays, schema=self._target)
 
     def _table_columns(self, batch: pa.RecordBatch) -> list[pa.Array]:

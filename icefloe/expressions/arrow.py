@@ -5,7 +5,7 @@ name, nested ones along their structs. A mask accepts columns of any Arrow type 
 expression needs the types of `schema.arrow`, and cannot contain buckets or spatial tests.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -45,14 +45,20 @@ def to_arrow(expression: ex.Expression) -> pc.Expression:
     return fold(expression, pc.scalar, test, pc.and_kleene, pc.or_kleene, pc.invert)
 
 
-def mask(expression: ex.Expression, rows: Rows) -> Column:
-    """For each row of a table or record batch, whether it matches the bound predicate; without nulls."""
+def mask(expression: ex.Expression, rows: Rows, extracted: Mapping[BoundExtract, Column] | None = None) -> Column:
+    """For each row of a table or record batch, whether it matches the bound predicate; without nulls.
+
+    `extracted` has values inside of variants that are known already.
+    """
+    known = extracted or {}
 
     def constant(value: bool) -> pa.Array:
         return pa.repeat(pa.scalar(value), rows.num_rows)
 
     def test(predicate: ex.Predicate) -> Column:
-        return _test(predicate, _column(bound_term(predicate), rows))
+        term = bound_term(predicate)
+        values = known.get(term) if isinstance(term, BoundExtract) else None
+        return _test(predicate, _column(term, rows) if values is None else values)
 
     return fold(expression, constant, test, pc.and_kleene, pc.or_kleene, pc.invert)
 

@@ -30,6 +30,18 @@ def bound_references(expression: ex.Expression) -> frozenset[BoundReference]:
     return frozenset(bound_term(predicate).reference for predicate in predicates(expression))
 
 
+def bound_terms(expression: ex.Expression) -> frozenset[BoundTerm]:
+    """Every term that a bound predicate tests."""
+    return frozenset(bound_term(predicate) for predicate in predicates(expression))
+
+
+def bind_extract(term: te.Extract, schema: Schema, case_sensitive: bool = True) -> BoundExtract:
+    """What is at a path of a variant column of the schema; without a type, of type `variant`."""
+    bound = _bind_term(term, schema, case_sensitive)
+    assert isinstance(bound, BoundExtract), f"{term} was bound as {bound!r}"
+    return bound
+
+
 def bound_term(predicate: ex.Predicate) -> BoundTerm:
     """The term of a bound predicate; an error if it is not bound."""
     if isinstance(predicate.term, BoundTerm):

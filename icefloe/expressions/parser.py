@@ -99,6 +99,16 @@ def parse_expression(text: str) -> ex.Expression:
     return condition.is_true
 
 
+def parse_extract(text: str) -> Extract | None:
+    """What is at a path of a variant column, `doc:a.b::int` or `variant_get(doc, '$.a.b', 'int')`; None if the text is no such."""
+    if ":" not in text and "(" not in text:
+        return None
+    parser = _Parser(text)
+    operand = parser.operand()
+    parser.expect_end()
+    return operand if isinstance(operand, Extract) else None
+
+
 def as_expression(row_filter: str | ex.Expression | None) -> ex.Expression:
     """A row filter as a predicate: a SQL text is parsed, None means every row."""
     match row_filter:

@@ -9,12 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.avro import Key, nodes as av
+from icefloe.avro import Key, nodes as av, variant_parts
 from icefloe.manifests.arrow_values import as_values, bound_values
 from icefloe.manifests.entry_codec import CONTENT_STATS_ROLE, stats_base_id, stats_field_of
 from icefloe.manifests.metrics import MetricColumns
 from icefloe.manifests.values import Metric
-from icefloe.schema import Schema, encode_array, reserved, types
+from icefloe.schema import VARIANT_STORAGE, Schema, encode_array, reserved, types
+from icefloe.variant import split_variant
 
 Spread = dict[tuple[Metric, int], pa.Array]
 """A column for a metric of a field."""
@@ -47,7 +48,7 @@ def metrics_from_stats(columns: Mapping[Key, pa.Array], nodes: Mapping[Key, av.A
 def metrics_of_members(members: Mapping[int, pa.Array], stored_types: Mapping[int, types.IcebergType | None]) -> Spread:
     """Metrics of each field from members of `content_stats` by their ids, and the types that these are stored in."""
     metrics: Spread = {}
-    for stats_id, column in members.items():
+    for stats_id, column in _with_variants(members).items():
         member = stats_field_of(stats_id)
         if member is None:
             continue
@@ -55,7 +56,7 @@ def metrics_of_members(members: Mapping[int, pa.Array], stored_types: Mapping[in
         if offset in _METRIC_OFFSETS:
             metrics[_METRIC_OFFSETS[offset], field_id] = column.cast(pa.int64())
         elif offset in _BOUND_OFFSETS:
-            field_type = stored_types.get(stats_id) or types.BinaryType()
+            field_type = stored_types.get(stats_id) or types.BinaryType()  # a variant, too
             metrics[_BOUND_OFFSETS[offset], field_id] = encode_array(as_values(column, field_type), field_type)
         else:
             for bound, first in _GEO_OFFSETS.items():
@@ -63,6 +64,18 @@ def metrics_of_members(members: Mapping[int, pa.Array], stored_types: Mapping[in
                     axes = [members.get(stats_id + axis) for axis in range(4)]
                     metrics[_BOUND_OFFSETS[bound], field_id] = _encode_corners(axes)
     return metrics
+
+
+def _with_variants(members: Mapping[int, pa.Array]) -> dict[int, pa.Array]:
+    """The members with the parts of variants put together, as the maps of older versions have them."""
+    whole = {stats_id: column for stats_id, column in members.items() if stats_id >= 0}
+    for part in (stats_id for stats_id in members if stats_id < 0):
+        stats_id = (-1 - part) // 2
+        metadata, value = variant_parts(stats_id)
+        if part == metadata and value in members:
+            parts = (members[metadata], members[value], pa.scalar(b"", pa.binary()))
+            whole[stats_id] = pc.binary_join_element_wise(*parts)
+    return whole
 
 
 def _encode_corners(axes: list[pa.Array | None]) -> pa.Array:
@@ -112,8 +125,11 @@ def _members(base: int, field_type: types.IcebergType, known: set[Metric]) -> li
     if isinstance(field_type, types.UnknownType) or not isinstance(field_type, types.PrimitiveType | types.VariantType):
         return []
     members = _bounds(base, field_type)
+    if isinstance(field_type, types.VariantType) and not known & {Metric.LOWER_BOUNDS, Metric.UPPER_BOUNDS}:
+        members = []
     is_geo = isinstance(field_type, types.GeometryType | types.GeographyType)
-    if members and not is_geo and Metric.TIGHT_BOUNDS in known:
+    is_exact = not is_geo and not isinstance(field_type, types.VariantType)
+    if members and is_exact and Metric.TIGHT_BOUNDS in known:
         members.append(types.NestedField(base + _TIGHT, "tight_bounds", types.BooleanType()))
     members.append(types.NestedField(base + _VALUES, "value_count", types.LongType()))
     members.append(types.NestedField(base + _NULLS, "null_value_count", types.LongType()))
@@ -125,8 +141,6 @@ def _members(base: int, field_type: types.IcebergType, known: set[Metric]) -> li
 
 
 def _bounds(base: int, field_type: types.IcebergType) -> list[types.NestedField]:
-    if isinstance(field_type, types.VariantType):
-        return []
     if isinstance(field_type, types.GeometryType | types.GeographyType):
         return [_corner(base, offset, name) for offset, name in ((_LOWER, "lower_bound"), (_UPPER, "upper_bound"))]
     # Bounds of `fixed` may be shorter than its values, which only binary can hold.
@@ -158,8 +172,11 @@ def stats_columns(metrics: MetricColumns, stats: types.StructType, schema: Schem
                 columns[base + offset] = _typed(metrics.column(metric, field_id), offsets[offset])
         for offset, metric in _BOUND_OFFSETS.items():
             if offset in offsets:
-                bounds = _typed_bounds(metrics.column(metric, field_id), kinds[field_id][1])
-                columns |= _bound_columns(bounds, base, offset)
+                encoded, kind = metrics.column(metric, field_id), kinds[field_id][1]
+                if isinstance(kind, types.VariantType):
+                    columns[base + offset] = _variants(encoded)
+                else:
+                    columns |= _bound_columns(_typed_bounds(encoded, kind), base, offset)
     return columns
 
 
@@ -181,6 +198,14 @@ def _typed_bounds(encoded: pa.Array, field_type: types.IcebergType) -> pa.Array:
     if known is None:
         return bound_values(pa.nulls(len(encoded), pa.binary()), field_type)
     return pa.concat_arrays([pa.nulls(1, known) if each is None else each for each in one_by_one])
+
+
+def _variants(encoded: pa.Array) -> pa.StructArray:
+    """Bounds of variants in their two parts; what is none is no bound."""
+    bounds = [None if data is None else split_variant(data) for data in encoded.to_pylist()]
+    parts = [pa.array([b"" if bound is None else bound[part] for bound in bounds], pa.binary()) for part in (0, 1)]
+    mask = pa.array([bound is None for bound in bounds], pa.bool_())
+    return pa.StructArray.from_arrays(parts, fields=list(VARIANT_STORAGE), mask=mask)
 
 
 def _bound_columns(bounds: pa.Array, base: int, offset: int) -> dict[int, pa.Array]:

@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from icefloe import errors, metadata as md
+from icefloe.avro import variant_parts
 from icefloe.encryption import FileKey
 from icefloe.formats.parquet.encryption import decryption
 from icefloe.manifests import entry_codec as ec
@@ -124,7 +125,10 @@ def _stats(column: pa.StructArray, wanted: ec.Wanted) -> dict[tuple[Metric, int]
         if only is not None and base not in only:
             continue
         for member, field, values in _children(struct):
-            if pa.types.is_struct(field.type):
+            if pa.types.is_struct(field.type) and {"metadata", "value"} == {part.name for part in field.type}:
+                parts = (pc.struct_field(values, name) for name in ("metadata", "value"))
+                members.update(zip(variant_parts(member), parts, strict=True))
+            elif pa.types.is_struct(field.type):
                 members.update({axis: numbers for axis, _, numbers in _children(values)})
             else:
                 members[member], types[member] = values, _type_of(field)

@@ -144,11 +144,34 @@ class TableScan:
         return ex.bind(parsed_filter(self.row_filter), self.schema, self.case_sensitive)
 
     def projection(self) -> Schema:
-        """The columns that are read, in the schema's order, and the metadata columns that are selected, in theirs."""
+        """The columns that are read, in the schema's order, and the metadata columns that are selected, in theirs.
+
+        A scan that selects values inside of variants is refused: they are no columns of the table, and only Arrow rows have them.
+        """
+        if self.extracted:
+            raise errors.InvalidInputError(
+                f"{next(iter(self.extracted))!r} is inside of a variant, which can be selected for rows in Arrow alone "
+                "(to_arrow and what is like it); on Spark use variant_get in the query"
+            )
+        return self.table_columns()
+
+    @cached_property
+    def extracted(self) -> dict[str, ex.BoundExtract]:
+        """What is selected of the inside of variants, such as `doc:a.b::int`, by the texts that select it."""
+        others = [name for name in self.selected_fields if name != "*" and self._metadata_column(name) is None]
+        terms = {
+            name: term
+            for name in others
+            if self.schema.find_id(name, self.case_sensitive) is None and (term := ex.parse_extract(name)) is not None
+        }
+        return {name: ex.bind_extract(term, self.schema, self.case_sensitive) for name, term in terms.items()}
+
+    def table_columns(self) -> Schema:
+        """The columns of the table that are shown, as `projection`, beside what is `extracted`."""
         metadata = {
             name: column for name in self.selected_fields if (column := self._metadata_column(name)) is not None
         }
-        names = [name for name in self.selected_fields if name not in metadata]
+        names = [name for name in self.selected_fields if name not in metadata and name not in self.extracted]
         try:
             own = select(self.schema, names, self.case_sensitive)
         except errors.NoSuchColumnError as error:
@@ -215,7 +238,7 @@ class TableScan:
             whole_files=self.whole_files,
             limit=self.limit,
         )
-        self._newest[:] = [Progress(request, self.projection().column_names, self.reporter)]
+        self._newest[:] = [Progress(request, (*self.table_columns().column_names, *self.extracted), self.reporter)]
         return Plan(self._newest[0])
 
     @property

@@ -32,6 +32,7 @@ EXTENSION_METADATA_KEY = b"ARROW:extension:metadata"
 WKB_EXTENSION = "geoarrow.wkb"
 VARIANT_EXTENSION = "arrow.parquet.variant"
 
+_NAMELESS = "\0"
 VARIANT_STORAGE = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
 """How an unshredded variant is held in Arrow."""
 
@@ -122,7 +123,7 @@ def schema_from_arrow(schema: pa.Schema, *, downcast_ns_timestamp_to_us: bool = 
 
 def file_schema_from_arrow(schema: pa.Schema) -> Schema:
     """The columns of a data file; those without a field id get negative ids, which no table column has."""
-    return _Reader(False).schema(schema)
+    return _Reader(False, is_file=True).schema(schema)
 
 
 def type_from_arrow(arrow_type: pa.DataType, *, downcast_ns_timestamp_to_us: bool = False) -> types.IcebergType:
@@ -151,8 +152,9 @@ def _wkb_metadata(content: dict[str, str]) -> dict[bytes, bytes]:
 class _Reader:
     """One pass over an Arrow schema: assigns negative ids where there are none, and remembers that it did."""
 
-    def __init__(self, downcast_nanos: bool) -> None:
+    def __init__(self, downcast_nanos: bool, *, is_file: bool = False) -> None:
         self.downcast_nanos = downcast_nanos
+        self.is_file = is_file
         self.missing_ids = False
         self._negative: Callable[[], int] = count(-1, -1).__next__
 
@@ -167,9 +169,11 @@ class _Reader:
     def field(self, field: pa.Field, around: str) -> types.NestedField:
         path = f"{around}.{field.name}" if around else field.name
         doc = (field.metadata or {}).get(DOC_KEY)
+        # Variants may be shredded into a field whose name is empty; no table has such a column.
+        name = field.name or (_NAMELESS if self.is_file else "")
         return types.NestedField(
             self.field_id(field, path),
-            field.name,
+            name,
             self.field_type(field, path),
             not field.nullable,
             None if doc is None else doc.decode("utf-8", "replace"),

@@ -196,7 +196,8 @@ class Table(TableChanges):
 
         Args:
             row_filter: SQL text such as `"ts >= '2026-01-01' and region in ('eu', 'us')"`, or an expression.
-            selected_fields: columns by name, nested ones with dots; metadata columns such as `_file` may follow `"*"`.
+            selected_fields: columns by name, nested ones with dots; metadata columns such as `_file` may follow `"*"`, and
+                values inside of variants, such as `doc:a.b::long`, do so in rows of Arrow.
             case_sensitive: whether names are compared by case.
             snapshot_id: the snapshot to read, in place of the current one.
             options: options of planning (docs/scans.md).

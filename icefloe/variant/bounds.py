@@ -31,6 +31,15 @@ def variant_bound(data: bytes, path: str) -> VariantPrimitive | None:
     return None
 
 
+def split_variant(data: bytes) -> tuple[bytes, bytes] | None:
+    """Metadata and value of a variant whose bytes stand one behind the other, as in bounds; None if they are no variant."""
+    try:
+        size = read_dictionary(data).size
+    except InvalidValueError:
+        return None
+    return data[:size], data[size:]
+
+
 def variant_bounds_of(data: bytes) -> dict[str, VariantPrimitive]:
     """All bounds, by normalized path; an error if the bytes are no bounds."""
     dictionary = read_dictionary(data)

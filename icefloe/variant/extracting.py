@@ -17,7 +17,7 @@ from icefloe.schema import Value, type_to_arrow, types
 from icefloe.variant.assembling import Integers, Mask
 from icefloe.variant.paths import Path
 from icefloe.variant.reading import ARRAY, OBJECT, basic_type, read_dictionary, read_fields, read_primitive
-from icefloe.variant.slices import Names, Slices, fields_of, of_regular, whole
+from icefloe.variant.slices import Names, OddRowsError, Slices, fields_of, of_regular, whole
 from icefloe.variant.typed import DECIMALS, INTEGERS, integers, signed, typed_values
 from icefloe.variant.values import Variant, VariantKind as Kind, VariantPrimitive
 
@@ -44,6 +44,17 @@ _MANY_DIGITS = Context(prec=200)
 
 def value_at(variant: Variant, path: Path, field_type: types.IcebergType) -> Value:
     """What is at the path of a variant, as a value of the type; None if that is null."""
+    place = _place_at(variant, path)
+    if place is None:
+        return None
+    data, (start, end) = variant.value, place
+    if basic_type(data, start, end) in (OBJECT, ARRAY):
+        return True if isinstance(field_type, types.VariantType) else None
+    return value_of_primitive(read_primitive(data, start, end), field_type)
+
+
+def _place_at(variant: Variant, path: Path) -> tuple[int, int] | None:
+    """Where in its bytes the value at the path of a variant is."""
     dictionary = read_dictionary(variant.metadata)
     data, start, end = variant.value, 0, len(variant.value)
     for step in path:
@@ -53,9 +64,7 @@ def value_at(variant: Variant, path: Path, field_type: types.IcebergType) -> Val
         if place is None:
             return None
         _, start, end = place
-    if basic_type(data, start, end) in (OBJECT, ARRAY):
-        return True if isinstance(field_type, types.VariantType) else None
-    return value_of_primitive(read_primitive(data, start, end), field_type)
+    return start, end
 
 
 def value_of_primitive(primitive: VariantPrimitive, field_type: types.IcebergType) -> Value:
@@ -82,11 +91,23 @@ def values_at(column: pa.StructArray, path: Path, field_type: types.IcebergType)
     For UUIDs it is one of 16 bytes, and for `variant` of booleans, which are true.
     """
     if not len(column):
-        return pa.array([], _arrow_type(field_type))
+        return pa.array([], extracted_type(field_type))
     try:
         return of_regular(column, lambda rows: _extracted(_at(rows, path), field_type))
     except pa.ArrowInvalid as error:
         raise InvalidValueError(f"a variant cannot be read: {error}") from error
+
+
+def encoded_at(column: pa.StructArray, path: Path) -> pa.BinaryArray:
+    """What is at the path of each variant of a column, encoded; its names are those of the row's metadata."""
+    if not len(column):
+        return pa.array([], pa.binary())
+    try:
+        return _at(column, path).as_binary()
+    except OddRowsError:
+        # Rows in an odd form would get other metadata if they were written anew.
+        rows = (None if row is None else Variant(row["metadata"], row["value"]) for row in column.to_pylist())
+        return pa.array([None if row is None else _encoded_at(row, path) for row in rows], pa.binary())
 
 
 def bound_at(bound: VariantPrimitive, field_type: types.IcebergType, *, is_upper: bool) -> Value:
@@ -121,6 +142,11 @@ def same_class(lower: VariantPrimitive, upper: VariantPrimitive) -> bool:
     """Whether two bounds are of one class: of one type, or two integers, or two decimals, or two booleans."""
     classes = (frozenset(INTEGERS), frozenset(DECIMALS), frozenset((Kind.TRUE, Kind.FALSE)))
     return lower.kind is upper.kind or any(lower.kind in each and upper.kind in each for each in classes)
+
+
+def _encoded_at(variant: Variant, path: Path) -> bytes | None:
+    place = _place_at(variant, path)
+    return None if place is None else variant.value[place[0] : place[1]]
 
 
 def _whole_number(value: int | Decimal, bits: int) -> int | None:
@@ -167,11 +193,11 @@ def _extracted(slices: Slices, field_type: types.IcebergType) -> pa.Array:
             is_known, doubles = _doubles(slices)
             return _with_odd(slices, slices.is_kind(*_NUMBERS) & ~is_known, is_known, doubles, field_type)
         case types.DecimalType():
-            is_fit, typed = typed_values(slices, _arrow_type(field_type))
+            is_fit, typed = typed_values(slices, extracted_type(field_type))
             odd = slices.is_kind(*_NUMBERS) & ~is_fit
             return _replaced(typed, _one_by_one(slices, odd, field_type), odd)
         case _:
-            return typed_values(slices, _arrow_type(field_type))[1]
+            return typed_values(slices, extracted_type(field_type))[1]
 
 
 def _doubles(slices: Slices) -> tuple[Mask, Any]:
@@ -200,7 +226,7 @@ def _powers_of_ten(scales: Integers) -> Any:
 
 
 def _with_odd(slices: Slices, odd: Mask, is_fit: Mask, numbers: Any, field_type: types.IcebergType) -> pa.Array:
-    typed = pa.array(np.where(is_fit, numbers, 0), mask=~is_fit).cast(_arrow_type(field_type))
+    typed = pa.array(np.where(is_fit, numbers, 0), mask=~is_fit).cast(extracted_type(field_type))
     return _replaced(typed, _one_by_one(slices, odd, field_type), odd)
 
 
@@ -222,7 +248,8 @@ def _one_by_one(slices: Slices, odd: Mask, field_type: types.IcebergType) -> lis
     ]
 
 
-def _arrow_type(field_type: types.IcebergType) -> pa.DataType:
+def extracted_type(field_type: types.IcebergType) -> pa.DataType:
+    """The Arrow type of what `values_at` gives for a type."""
     match field_type:
         case types.VariantType():
             return pa.bool_()

@@ -33,7 +33,7 @@ class PlannedScan(DataScan):
     columns: Schema = field(default_factory=Schema)
     tasks: tuple[FileScanTask, ...] = ()
 
-    def projection(self) -> Schema:
+    def table_columns(self) -> Schema:
         return self.columns
 
     def plan_files(self) -> Generator[FileScanTask, None, None]:

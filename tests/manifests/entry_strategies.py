@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from icefloe.manifests import DataFile, EntryStatus, FileContent, ManifestContent, ManifestEntry
 from icefloe.partitioning import UNPARTITIONED, PartitionField, PartitionSpec, partition_type, transforms as tr
 from icefloe.schema import GeoPoint, Schema, encode_bound, reserved, types
+from icefloe.variant import VariantKind, VariantPrimitive, encode_variant_bounds
 from icefloe.versions import Feature, allows
 from tests.strategies import nullable_values_of, texts, values_of
 
@@ -79,7 +80,12 @@ def bounds(schema: Schema) -> st.SearchStrategy[dict[int, bytes]]:
     choices = []
     for field in schema.fields:
         kind = field.field_type
-        if not isinstance(kind, types.ListType | types.VariantType):
+        if isinstance(kind, types.VariantType):
+            paths = st.sampled_from(["$", "$['a']", "$['a']['b']"])
+            leaves = st.integers(-(2**63), 2**63 - 1).map(lambda value: VariantPrimitive(VariantKind.INT64, value))
+            encoded = st.dictionaries(paths, leaves, max_size=2).map(encode_variant_bounds)
+            choices.append(st.tuples(st.just(field.field_id), encoded))
+        elif not isinstance(kind, types.ListType):
             values = corner if isinstance(kind, types.GeometryType) else values_of(kind)
             encoded = values.map(lambda value, kind=kind: encode_bound(value, kind))  # type: ignore[misc]  # bound early
             choices.append(st.tuples(st.just(field.field_id), encoded))

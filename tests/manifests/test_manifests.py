@@ -155,8 +155,8 @@ def stats_ids(schema: Schema, metric: Metric) -> set[int]:
         Metric.NAN_VALUE_COUNTS: lambda kind: isinstance(kind, types.FloatType | types.DoubleType),
         Metric.TIGHT_BOUNDS: lambda kind: not isinstance(kind, types.ListType | geo | variant),
         Metric.AVG_VALUE_SIZES: lambda kind: isinstance(kind, types.StringType | types.BinaryType | geo | variant),
-        Metric.LOWER_BOUNDS: lambda kind: not isinstance(kind, types.ListType | variant),
-        Metric.UPPER_BOUNDS: lambda kind: not isinstance(kind, types.ListType | variant),
+        Metric.LOWER_BOUNDS: lambda kind: not isinstance(kind, types.ListType),
+        Metric.UPPER_BOUNDS: lambda kind: not isinstance(kind, types.ListType),
     }.get(metric, lambda kind: not isinstance(kind, types.ListType))
     return {field_id for field_id, kind in kinds.items() if chosen(kind)}
 

@@ -46,7 +46,7 @@ def why_planned_here(scan: TableScan) -> str | None:
     """Why no server can plan the scan; None if one can."""
     if scan.whole_files:
         return "all deletes of its files are needed, not only those of rows that match"
-    if any(field.field_id == reserved.LAST_UPDATED_SEQUENCE_NUMBER.field_id for field in scan.projection().fields):
+    if any(field.field_id == reserved.LAST_UPDATED_SEQUENCE_NUMBER.field_id for field in scan.table_columns().fields):
         return f"{reserved.LAST_UPDATED_SEQUENCE_NUMBER.name} needs sequence numbers, which servers do not tell"
     return None
 
@@ -98,8 +98,9 @@ def _constant_types(test: Predicate) -> list[types.IcebergType]:
 
 def _selected(scan: TableScan) -> tuple[str, ...] | None:
     """The names of all selected columns and of what is in them; None if that is everything."""
-    schema, shown = scan.schema, scan.projection()
-    ids = [field_id for field_id in shown.fields_by_id if field_id in schema.fields_by_id]
+    schema, shown = scan.schema, scan.table_columns()
+    inside = {term.reference.field_id for term in scan.extracted.values()}
+    ids = [field_id for field_id in schema.fields_by_id if field_id in shown.fields_by_id or field_id in inside]
     if len(ids) == len(schema.fields_by_id):
         return None
     return tuple(schema.names_by_id[field_id] for field_id in ids) or None

@@ -1,18 +1,23 @@
 """How rows come out of a Parquet file: only the wanted columns, by field id, from the row groups of a split."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from icefloe.avro import Source
 from icefloe.errors import CorruptFileError
 from icefloe.formats.file_reading import DEFAULT_BATCH_ROWS, FileReader, Split
 from icefloe.formats.file_schema import file_columns, with_types
 from icefloe.formats.parquet.encryption import keyed_source
 from icefloe.formats.parquet.metrics import first_page, leaf_fields
-from icefloe.schema import NameMapping, Schema, Value, types
+from icefloe.formats.parquet.variant_bounds import has_only_nulls
+from icefloe.formats.projection import null_array
+from icefloe.formats.variant.extraction import Extraction, extract, needed_leaves
+from icefloe.schema import VARIANT_STORAGE, NameMapping, Schema, Value, types
 from icefloe.storage import prefetch
 
 _NANOS = (types.TimestampNanoType, types.TimestamptzNanoType)
@@ -29,10 +34,29 @@ RowGroupFilter = Callable[[pq.FileMetaData, Schema], Sequence[bool] | npt.NDArra
 
 
 class ParquetFileReader(FileReader):
-    """An open Parquet file; `footer` is its metadata."""
+    """An open Parquet file; `footer` is its metadata.
+
+    `extractions` of variant columns at the top stand behind the wanted columns. Of columns in `extracted_only` nothing else is
+    wanted: only what their extractions need is read, and they are null themselves.
+    """
 
     _format = "Parquet"
     _damage = (pa.ArrowException, UnicodeDecodeError, MemoryError, OverflowError)
+
+    def __init__(
+        self,
+        source: Source,
+        location: str,
+        wanted: Schema,
+        *,
+        mapping: NameMapping | None = None,
+        constants: Mapping[int, Value] | None = None,
+        extractions: Sequence[Extraction] = (),
+        extracted_only: Collection[int] = (),
+    ) -> None:
+        self._extractions = extractions
+        self._extracted_only = extracted_only
+        super().__init__(source, location, wanted, mapping=mapping, constants=constants)
 
     def _open(self, mapping: NameMapping | None, constants: Mapping[int, Value] | None) -> Schema:
         wanted = self._wanted.fields_by_id.values()
@@ -47,8 +71,43 @@ class ParquetFileReader(FileReader):
 
     def _columns_to_read(self, needed: Schema) -> Schema:
         leaves = leaf_fields(self.file_schema, self._file.schema_arrow)
-        self._columns = [i for i, field_id in enumerate(leaves) if field_id in needed.fields_by_id]
+        unneeded = self._unneeded_leaves(leaves)
+        self._columns = [
+            i for i, field_id in enumerate(leaves) if field_id in needed.fields_by_id and i not in unneeded
+        ]
         return needed
+
+    def _unneeded_leaves(self, leaves: list[int]) -> set[int]:
+        """The columns of variants that no extraction needs."""
+        unneeded: set[int] = set()
+        for position, field in enumerate(self.file_schema.fields):
+            if field.field_id in self._extracted_only:
+                first, size = leaves.index(field.field_id), leaves.count(field.field_id)
+                kind = self._file.schema_arrow.field(position).type
+                is_empty = partial(has_only_nulls, self.footer, first)
+                needed = [
+                    needed_leaves(kind, extraction, is_empty, self._location)
+                    for extraction in self._extractions
+                    if extraction.field_id == field.field_id
+                ]
+                unneeded |= set(range(first, first + size)) - {first + leaf for leaf in set().union(*needed)}
+        return unneeded
+
+    def _projected(self, batch: pa.RecordBatch, first_row: int, rows: int) -> pa.RecordBatch:
+        positions = {field.field_id: position for position, field in enumerate(self._read_schema.fields)}
+        extracted = [
+            extract(batch.column(positions[extraction.field_id]), extraction, self._location)
+            if extraction.field_id in positions
+            else pa.nulls(rows, extraction.arrow_type)
+            for extraction in self._extractions
+        ]
+        for field_id in positions.keys() & set(self._extracted_only):
+            field = pa.field(batch.schema.names[positions[field_id]], VARIANT_STORAGE)
+            batch = batch.set_column(positions[field_id], field, null_array(rows, VARIANT_STORAGE))
+        projected = super()._projected(batch, first_row, rows)
+        for number, values in enumerate(extracted):
+            projected = projected.append_column(f"extraction {number}", values)
+        return projected
 
     def batches(
         self,

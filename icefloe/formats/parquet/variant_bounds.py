@@ -58,6 +58,11 @@ def variant_file_bounds(
     )
 
 
+def has_only_nulls(footer: pq.FileMetaData, first: int, value: int) -> bool:
+    """Whether the column of other values at a position, counted from `first`, has none in any row group, or variant nulls only."""
+    return all(_is_all_typed(footer.row_group(i), first + value) for i in range(footer.num_row_groups))
+
+
 def _typed_columns(arrow_type: pa.DataType, position: int) -> Iterator[_Typed]:
     return _below(arrow_type, (), count(position), is_listed=False)
 

@@ -51,7 +51,7 @@ def unshred(column: Column, location: str) -> Column:
     """
     if isinstance(column, pa.ChunkedArray):
         return pa.chunked_array([unshred(chunk, location) for chunk in column.chunks], VARIANT_STORAGE)
-    column = _storage(column)
+    column = storage_of(column)
     if not pa.types.is_struct(column.type):
         raise CorruptFileError(location, f"a variant column is of type {column.type}, not a group")
     names = [field.name for field in column.type]
@@ -59,10 +59,10 @@ def unshred(column: Column, location: str) -> Column:
         raise CorruptFileError(
             location, f"a variant group has the fields {names}; metadata, value and typed_value are known"
         )
-    metadata = _child(column, "metadata")
+    metadata = child(column, "metadata")
     if metadata is None or metadata.null_count != column.null_count:
         raise CorruptFileError(location, "a variant has no metadata")
-    value, typed = _child(column, "value"), _child(column, "typed_value")
+    value, typed = child(column, "value"), child(column, "typed_value")
     if typed is not None and typed.null_count == len(typed):
         typed = None
     if typed is None and (value is None or value.null_count):
@@ -79,14 +79,15 @@ def unshred(column: Column, location: str) -> Column:
 
 def _plain(column: pa.StructArray, value: pa.Array) -> pa.StructArray:
     mask = column.is_null() if column.null_count else None
-    parts = [_as_binary(column.field("metadata")), _as_binary(value)]
+    parts = [as_binary(column.field("metadata")), as_binary(value)]
     if mask is not None:
         parts = [pc.fill_null(part, b"") if part.null_count else part for part in parts]
     return pa.StructArray.from_arrays(parts, fields=list(VARIANT_STORAGE), mask=mask)
 
 
-def _as_binary(array: pa.Array) -> pa.BinaryArray:
-    array = _storage(array)
+def as_binary(array: pa.Array) -> pa.BinaryArray:
+    """The bytes of a column of a file, whatever form their offsets have."""
+    array = storage_of(array)
     return array if array.type == pa.binary() else array.cast(pa.binary())
 
 
@@ -94,7 +95,7 @@ def _without_nulls(column: pa.StructArray, value: pa.Array | None) -> pa.BinaryA
     # Neither value nor typed value, where a value is needed: a variant null (parquet-format: VariantShredding).
     if value is None:
         return pa.array([VARIANT_NULL] * len(column), pa.binary())
-    return pc.fill_null(_as_binary(value), VARIANT_NULL)
+    return pc.fill_null(as_binary(value), VARIANT_NULL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,27 +116,34 @@ class _Rows:
 
 
 def _unshred_rows(column: pa.StructArray, location: str) -> pa.BinaryArray:
-    metadata = _as_binary(_child(column, "metadata")).dictionary_encode()
-    codes = pc.fill_null(metadata.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-    rows = _Rows([read_dictionary(names) for names in metadata.dictionary.to_pylist()], codes)
-    values = _join(_child(column, "value"), _child(column, "typed_value"), rows, location, 0)
+    values = encoded(
+        as_binary(child(column, "metadata")), child(column, "value"), child(column, "typed_value"), location
+    )
     return pc.fill_null(values, VARIANT_NULL) if values.null_count else values
+
+
+def encoded(metadata: pa.BinaryArray, value: pa.Array | None, typed: pa.Array | None, location: str) -> pa.BinaryArray:
+    """The encoded values of a group of `value` and `typed_value`, null where they are missing."""
+    names = metadata.dictionary_encode()
+    codes = pc.fill_null(names.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    rows = _Rows([read_dictionary(each) for each in names.dictionary.to_pylist()], codes)
+    return _join(value, typed, rows, location, 0)
 
 
 def _join(value: pa.Array | None, typed: pa.Array | None, rows: _Rows, location: str, depth: int) -> pa.BinaryArray:
     """The encoded value of each row, null where it is missing."""
     if depth > _MAX_SCHEMA_DEPTH:
         raise CorruptFileError(location, f"a variant is shredded deeper than {_MAX_SCHEMA_DEPTH} levels")
-    rest = pa.nulls(len(rows.codes), pa.binary()) if value is None else _as_binary(value)
+    rest = pa.nulls(len(rows.codes), pa.binary()) if value is None else as_binary(value)
     if typed is None:
         return rest
-    typed = _storage(typed)
+    typed = storage_of(typed)
     if pa.types.is_struct(typed.type):
         return _join_objects(rest, typed, rows, location, depth)
     if pa.types.is_list(typed.type) or pa.types.is_large_list(typed.type):
         shredded = _join_arrays(typed, rows, location, depth)
     else:
-        kind, internal = _primitive(typed.type, location)
+        kind, internal = primitive_of(typed.type, location)
         shredded = encode_column(typed if internal is None else typed.cast(internal), kind)
     if rest.null_count == len(rest):
         return shredded
@@ -151,8 +159,8 @@ def _join_objects(
     # Flattening brings the nulls of the group down to its fields, which may hold anything there.
     children = typed.flatten()
     columns = {
-        field.name: _join(*_pair(child, location), inner, location, depth + 1)
-        for field, child in zip(typed.type, children, strict=True)
+        field.name: _join(*pair(column, location), inner, location, depth + 1)
+        for field, column in zip(typed.type, children, strict=True)
     }
     if len(columns) != typed.type.num_fields:
         raise CorruptFileError(location, "a variant is shredded into two fields of the same name")
@@ -241,7 +249,7 @@ def _join_object(rest: bytes, shredded: dict[str, bytes | None], dictionary: Dic
 def _join_arrays(typed: pa.ListArray, rows: _Rows, location: str, depth: int) -> pa.BinaryArray:
     lengths = pc.fill_null(typed.value_lengths(), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     inner = _Rows(rows.dictionaries, np.repeat(rows.codes, lengths))
-    elements = _join(*_pair(typed.flatten(), location), inner, location, depth + 1)
+    elements = _join(*pair(typed.flatten(), location), inner, location, depth + 1)
     return encode_lists(elements, lengths, _valid(typed) & rows.is_seen)
 
 
@@ -250,7 +258,7 @@ def _valid(array: pa.Array) -> Mask:
     return mask
 
 
-def _primitive(kind: pa.DataType, location: str) -> tuple[VariantKind | None, pa.DataType | None]:
+def primitive_of(kind: pa.DataType, location: str) -> tuple[VariantKind | None, pa.DataType | None]:
     """The variant type of a typed column, and the type that its internal values are cast to; none where values tell it."""
     types = pa.types
     if types.is_boolean(kind) or types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
@@ -277,23 +285,23 @@ def primitive_kind(kind: pa.DataType) -> VariantKind | None:
     if pa.types.is_boolean(kind):
         return VariantKind.TRUE
     try:
-        return _primitive(kind, "")[0] or VariantKind.STRING
+        return primitive_of(kind, "")[0] or VariantKind.STRING
     except CorruptFileError:
         return None
 
 
-def _pair(column: pa.Array, location: str) -> tuple[pa.Array | None, pa.Array | None]:
+def pair(column: pa.Array, location: str) -> tuple[pa.Array | None, pa.Array | None]:
     """Value and typed value of a shredded field or element."""
-    column = _storage(column)
+    column = storage_of(column)
     names = [field.name for field in column.type] if pa.types.is_struct(column.type) else []
     if not names or len(set(names)) != len(names) or not set(names) <= {"value", "typed_value"}:
         raise CorruptFileError(
             location, f"a part of a shredded variant is {column.type}, not a group of value and typed_value"
         )
-    return _child(column, "value"), _child(column, "typed_value")
+    return child(column, "value"), child(column, "typed_value")
 
 
-def _child(column: pa.StructArray, name: str) -> pa.Array | None:
+def child(column: pa.StructArray, name: str) -> pa.Array | None:
     """The child column with the nulls of its parent; None if there is no such child."""
     index = column.type.get_field_index(name)
     if index < 0:
@@ -301,7 +309,8 @@ def _child(column: pa.StructArray, name: str) -> pa.Array | None:
     return column.flatten()[index] if column.null_count else column.field(index)
 
 
-def _storage(array: pa.Array) -> pa.Array:
+def storage_of(array: pa.Array) -> pa.Array:
+    """What an extension array is stored as."""
     return array.storage if isinstance(array, pa.ExtensionArray) else array
 
 
