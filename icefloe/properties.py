@@ -251,6 +251,8 @@ JAVA_1_12, AVRO, PARQUET = "java-1.12", "avro", "parquet"
 V4_COMPAT = Property("icefloe.v4.compat", None, _optional_word(JAVA_1_12))
 V4_MANIFEST_FORMAT = Property("icefloe.v4.manifest-format", AVRO, one_of(AVRO, PARQUET))
 V4_PIN = Property("icefloe.v4.pin", None, _optional_text)
+PREVIEW_2026_08_10 = "2026-08-10"
+V4_ROOT_MANIFEST = Property("icefloe.preview.root-manifest", None, _optional_word(PREVIEW_2026_08_10))
 """How v4 tables are written: see docs/format-v4.md; unknown to the Java library."""
 
 NAME_MAPPING = Property("schema.name-mapping.default", None, _optional_text)

@@ -37,7 +37,8 @@ def delete_reachable(catalog: "Catalog", metadata_location: str) -> DeletedReach
 
 
 def check_purgeable(identifier: Identifier, metadata: md.TableMetadata) -> None:
-    """Fail if the table says that its files may belong to others too."""
+    """Fail if the table says that its files may belong to others too, or may not be changed."""
+    metadata.check_changeable()
     if not props.GC_ENABLED.of(metadata.properties):
         raise errors.ValidationError(
             f"table {show(identifier)} has {props.GC_ENABLED.key}=false: its files may belong to other tables and are"

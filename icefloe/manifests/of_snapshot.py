@@ -91,6 +91,8 @@ class SnapshotManifests:
         """The entries of a manifest with all that they inherit, as `read_manifest` gives them; `keep` is for the cache."""
 
         def load() -> ManifestColumns:
+            if type(manifest) is not ManifestFile:
+                return self._content_entries(manifest, wanted, partition_type)
             key_of_manifest(manifest, is_needed=is_encrypted(self.metadata))
             return read_manifest(
                 manifest,
@@ -108,7 +110,22 @@ class SnapshotManifests:
         # The same file may be part of several lists, which can give it other row ids.
         return self.cache.load((manifest, wanted, partition_type, self.metadata.relative_to), load)
 
+    def _content_entries(
+        self, manifest: ManifestFile, wanted: Wanted, partition_type: StructType | None
+    ) -> ManifestColumns:
+        # Only tables of a preview have such entries.
+        from icefloe.manifests.root_manifests import ContentManifest, read_content_manifest
+
+        assert isinstance(manifest, ContentManifest), "the manifests of a root manifest are such"
+        return read_content_manifest(
+            manifest, self.read, wanted, partition_type, self.metadata.relative_to, self.limits
+        )
+
     def _read_list(self, snapshot: md.Snapshot, location: str) -> tuple[ManifestFile, ...]:
+        if self.metadata.has_root_manifest(snapshot):
+            from icefloe.manifests.root_manifests import read_root_manifest
+
+            return read_root_manifest(location, self.read, self.metadata, snapshot, self.limits)
         key = list_key(self.metadata, snapshot, self.keyring)
         return read_manifest_list(
             location, self.read, table_location=self.metadata.relative_to, limits=self.limits, key=key

@@ -36,7 +36,7 @@ def decode_parquet_manifest(
     try:
         options = {} if key is None else {"decryption_properties": decryption(key)}
         file = pq.ParquetFile(pa.BufferReader(pa.py_buffer(data)), **options)
-        _check_room(file.metadata, len(memoryview(data)), location, limits)
+        check_room(file.metadata, len(memoryview(data)), location, limits)
         table = file.read(columns=_paths(file.schema_arrow, wanted), use_threads=False).combine_chunks()
         return _assemble(table, wanted, partition_type, spec_id, location)
     except (pa.ArrowException, OSError, MemoryError, ArithmeticError, LookupError, TypeError, ValueError) as error:
@@ -44,7 +44,7 @@ def decode_parquet_manifest(
         raise errors.CorruptFileError(location, f"it cannot be read as a Parquet manifest: {error}") from error
 
 
-def _check_room(footer: pq.FileMetaData, length: int, location: str, limits: md.Limits) -> None:
+def check_room(footer: pq.FileMetaData, length: int, location: str, limits: md.Limits) -> None:
     """Fail if what the footer announces is more than the file may take in memory."""
     groups = [footer.row_group(index) for index in range(footer.num_row_groups)]
     rows = sum(max(0, group.num_rows) for group in groups)
@@ -52,7 +52,8 @@ def _check_room(footer: pq.FileMetaData, length: int, location: str, limits: md.
         raise errors.CorruptFileError(location, limits.refusal(length))
 
 
-def _field_id(field: pa.Field) -> int | None:
+def field_id_of(field: pa.Field) -> int | None:
+    """The field id of a column."""
     text = (field.metadata or {}).get(_FIELD_ID, b"")
     return int(text) if text.isdigit() else None
 
@@ -64,17 +65,17 @@ def _paths(schema: pa.Schema, wanted: ec.Wanted) -> list[str]:
         inner.add(ec.PARTITION_ID)
     if wanted.metrics:
         inner |= {ec.METRIC_IDS[metric] for metric in wanted.metrics & ec.METRIC_IDS.keys()} | {ec.CONTENT_STATS_ID}
-    paths = [field.name for field in schema if _field_id(field) in ec.ENTRY_COLUMNS.values()]
+    paths = [field.name for field in schema if field_id_of(field) in ec.ENTRY_COLUMNS.values()]
     for field in schema:
-        if _field_id(field) == ec.DATA_FILE_ID and pa.types.is_struct(field.type):
-            paths += [f"{field.name}.{child.name}" for child in field.type if _field_id(child) in inner]
+        if field_id_of(field) == ec.DATA_FILE_ID and pa.types.is_struct(field.type):
+            paths += [f"{field.name}.{child.name}" for child in field.type if field_id_of(child) in inner]
     return paths
 
 
-def _children(column: pa.StructArray) -> Iterator[tuple[int, pa.Field, pa.Array]]:
+def children_of(column: pa.StructArray) -> Iterator[tuple[int, pa.Field, pa.Array]]:
     """Fields of a struct column with their ids; null where the struct is."""
     for index, field in enumerate(column.type):
-        field_id = _field_id(field)
+        field_id = field_id_of(field)
         if field_id is not None:
             yield field_id, field, pc.struct_field(column, [index])
 
@@ -82,7 +83,9 @@ def _children(column: pa.StructArray) -> Iterator[tuple[int, pa.Field, pa.Array]
 def _assemble(
     table: pa.Table, wanted: ec.Wanted, partition_type: StructType | None, spec_id: int, location: str
 ) -> ManifestColumns:
-    by_id = {_field_id(field): _whole(column) for field, column in zip(table.schema, table.columns, strict=True)}
+    by_id = {
+        field_id_of(field): whole_column(column) for field, column in zip(table.schema, table.columns, strict=True)
+    }
     names = {field_id: name for name, field_id in (ec.ENTRY_COLUMNS | ec.FILE_COLUMNS).items()}
     data_file = by_id.pop(ec.DATA_FILE_ID, None)
     if data_file is None:
@@ -91,15 +94,15 @@ def _assemble(
     partition: dict[int, tuple[pa.Array, IcebergType]] = {}
     maps, spread = {}, {}
     metric_ids = {field_id: metric for metric, field_id in ec.METRIC_IDS.items()}
-    for field_id, _, column in _children(data_file):
+    for field_id, _, column in children_of(data_file):
         if field_id in names:
             columns[names[field_id]] = column
         elif field_id == ec.PARTITION_ID:
-            partition = {child: (values, _type_of(field)) for child, field, values in _children(column)}
+            partition = {child: (values, type_of(field)) for child, field, values in children_of(column)}
         elif field_id in metric_ids:
             maps[metric_ids[field_id]] = column.cast(map_type(metric_ids[field_id]))
         elif field_id == ec.CONTENT_STATS_ID:
-            spread = _stats(column, wanted)
+            spread = stats_of(column, wanted)
     columns = decoded_columns(columns, len(table), location)
     header = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
     struct, values = partition_columns(partition, partition_type, header)
@@ -107,29 +110,32 @@ def _assemble(
     return ManifestColumns(len(table), columns, struct, values, metrics, spec_id, location, header)
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
+def whole_column(column: pa.ChunkedArray) -> pa.Array:
+    """The column as one array."""
     if column.num_chunks == 1:
         return column.chunk(0)
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
 
 
-def _type_of(field: pa.Field) -> IcebergType:
+def type_of(field: pa.Field) -> IcebergType:
+    """The type of a column."""
     return schema_from_arrow(pa.schema([field])).fields[0].field_type
 
 
-def _stats(column: pa.StructArray, wanted: ec.Wanted) -> dict[tuple[Metric, int], pa.Array]:
+def stats_of(column: pa.StructArray, wanted: ec.Wanted) -> dict[tuple[Metric, int], pa.Array]:
+    """The wanted metrics in a column of content stats."""
     only = None if wanted.field_ids is None else {ec.stats_base_id(field_id) for field_id in wanted.field_ids}
     members: dict[int, pa.Array] = {}
     types: dict[int, IcebergType | None] = {}
-    for base, _, struct in _children(column):
+    for base, _, struct in children_of(column):
         if only is not None and base not in only:
             continue
-        for member, field, values in _children(struct):
+        for member, field, values in children_of(struct):
             if pa.types.is_struct(field.type) and {"metadata", "value"} == {part.name for part in field.type}:
                 parts = (pc.struct_field(values, name) for name in ("metadata", "value"))
                 members.update(zip(variant_parts(member), parts, strict=True))
             elif pa.types.is_struct(field.type):
-                members.update({axis: numbers for axis, _, numbers in _children(values)})
+                members.update({axis: numbers for axis, _, numbers in children_of(values)})
             else:
-                members[member], types[member] = values, _type_of(field)
+                members[member], types[member] = values, type_of(field)
     return metrics_of_members(members, types)

@@ -62,6 +62,8 @@ def apply_all(
 
     The file of the base becomes the newest entry of the metadata log, which keeps only the newest ones.
     """
+    if base is not None:
+        base.check_changeable()
     applied = Applied(_nothing(updates) if base is None else base)
     for update in updates:
         applied = step(applied, update, now_ms)

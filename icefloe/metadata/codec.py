@@ -13,14 +13,14 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from icefloe import errors, partitioning as pt
+from icefloe import errors, partitioning as pt, properties as props
 from icefloe.metadata import wire_codec as wires
 from icefloe.metadata.check_codec import check_member, check_table
 from icefloe.metadata.files import MetadataCompression
 from icefloe.metadata.limits import DEFAULT_LIMITS, Limits
 from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRef, branch
 from icefloe.metadata.snapshot import MetadataLogEntry, SnapshotLogEntry
-from icefloe.metadata.table import TableMetadata
+from icefloe.metadata.table import ROOT_MANIFEST, TableMetadata
 from icefloe.metadata.wire_codec import Int, Long, WireStruct, named, present
 from icefloe.partitioning import codec as structure
 from icefloe.schema import JSON, Schema, schema_from_json, schema_to_json
@@ -83,11 +83,11 @@ def metadata_from_json(document: str | bytes | JSON) -> TableMetadata:
         unknown, of_snapshots = unknown_fields(document, version)
     except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as problem:
         raise errors.InvalidMetadataError(f"{_WHAT} has an unknown field that is not JSON: {problem}") from None
-    for snapshot_id, others in of_snapshots.items():
-        if _ROOT_MANIFEST in others:
-            raise errors.UnsupportedVersionError(
-                f"{_WHAT}: snapshot {snapshot_id} has a `{_ROOT_MANIFEST}`, of the proposal #16025 for v4, which is not read here"
-            )
+    roots = {each: others[ROOT_MANIFEST] for each, others in of_snapshots.items() if ROOT_MANIFEST in others}
+    if roots:
+        _check_preview(roots, wire.properties or {})
+        for snapshot in wire.snapshots or ():
+            snapshot.manifest_list = roots.get(snapshot.snapshot_id, snapshot.manifest_list)
     metadata = _from_wire(wire, version)
     if unknown or of_snapshots:
         metadata = metadata.evolve(unknown_fields=unknown, unknown_snapshot_fields=of_snapshots)
@@ -95,9 +95,20 @@ def metadata_from_json(document: str | bytes | JSON) -> TableMetadata:
     return metadata
 
 
-_ROOT_MANIFEST = "root-manifest"
 _KNOWN = frozenset(_MetadataWire.__struct_encode_fields__)
 _KNOWN_OF_SNAPSHOTS = frozenset(wires.SnapshotWire.__struct_encode_fields__)
+
+
+def _check_preview(roots: Mapping[int, Any], properties: Mapping[str, str]) -> None:
+    """Fail unless the table asks for the preview of root manifests that is known here."""
+    switch, snapshot_id = props.V4_ROOT_MANIFEST, min(roots)
+    if properties.get(switch.key) != props.PREVIEW_2026_08_10:
+        raise errors.UnsupportedVersionError(
+            f"{_WHAT}: snapshot {snapshot_id} has a `{ROOT_MANIFEST}`, of the proposal #16025 for v4; it is read, and only read, "
+            f"in tables with the property {switch.key!r} = {props.PREVIEW_2026_08_10!r}"
+        )
+    if not all(isinstance(location, str) and location for location in roots.values()):
+        raise errors.InvalidMetadataError(f"{_WHAT}: a `{ROOT_MANIFEST}` is not a location")
 
 
 class _SnapshotsWire(msgspec.Struct):
@@ -157,6 +168,9 @@ def metadata_to_object(metadata: TableMetadata) -> JSON:
         {**unknown.get(snapshot.snapshot_id, {}), **wires.snapshot_to_json(snapshot, version)}
         for snapshot in metadata.snapshots
     ]
+    for snapshot in document["snapshots"]:
+        if ROOT_MANIFEST in snapshot:
+            del snapshot["manifest-list"]
     document["statistics"] = [wires.statistics_to_json(file) for file in metadata.statistics]
     document["partition-statistics"] = [
         wires.partition_statistics_to_json(file) for file in metadata.partition_statistics

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from icefloe import properties as props
-from icefloe.errors import InvalidLocationError, NoSuchObjectError, NoSuchSnapshotError
+from icefloe.errors import InvalidLocationError, NoSuchObjectError, NoSuchSnapshotError, StateError
 from icefloe.metadata.locations import relativize, resolve_location
 from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRef
 from icefloe.metadata.snapshot import INITIAL_SEQUENCE_NUMBER, MetadataLogEntry, Snapshot, SnapshotLogEntry
@@ -24,6 +24,10 @@ _INDEXES = {
     "sort_orders_by_id": "sort_orders",
     "snapshots_by_id": "snapshots",
 }
+
+
+ROOT_MANIFEST = "root-manifest"
+"""The field of snapshots of the proposal #16025 for v4."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +129,17 @@ class TableMetadata:
         """The same metadata with other values in these fields; this metadata itself if it has those values already."""
         is_same = all(getattr(self, name) == value for name, value in changes.items())
         return self if is_same else self.evolve(**changes)
+
+    def has_root_manifest(self, snapshot: Snapshot) -> bool:
+        """Whether a snapshot has a root manifest in place of a manifest list; only previews of v4 have."""
+        return ROOT_MANIFEST in self.unknown_snapshot_fields.get(snapshot.snapshot_id, ())
+
+    def check_changeable(self) -> None:
+        """Fail if neither the table nor its files may be changed from here."""
+        if any(map(self.has_root_manifest, self.snapshots)):
+            raise StateError(
+                "the table has root manifests, of the proposal #16025 for v4: they are read here, and nothing is changed in such a table"
+            )
 
     def without_history(self) -> "TableMetadata":
         """What readers and writers of files need of the table, however long its history is."""

@@ -157,6 +157,7 @@ class _Named:
 
 
 def _orphans(table: MaintainedTable, request: OrphanRequest, needed: NeededFiles) -> Spool:
+    table.refresh().metadata.check_changeable()
     """The orphans of a location; the caller closes it."""
     request.deleting(table.storage)
     location = checked_location(table.refresh(), request.location, force=request.force)
