@@ -106,6 +106,10 @@ def test_they_are_kept_through_commits_and_evolution(version: int, sources: list
         table.append(pa.table({first: [99]}))
     with pytest.raises(errors.InvalidPartitionSpecError, match="'mix'"):
         distribution_of(table.metadata)  # what every write on Spark asks first
+    stray = replace(next(iter(table.scan().plan_files())).file, spec_id=1, partition=("any",), file_path="memory://x/f")
+    for add in (table.update_snapshot().fast_append, table.update_snapshot().merge_append):
+        with pytest.raises(errors.InvalidPartitionSpecError, match="'mix'"):
+            add([stray])
     assert table.refresh().current_snapshot() == before
     with table.update_spec() as spec:
         spec.remove_field("mix")

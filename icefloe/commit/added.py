@@ -21,7 +21,7 @@ from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import PartitionSet, as_mask, first_path, normal_paths
 from icefloe.commit.path_index import hashes_of
 from icefloe.metadata import updates as up
-from icefloe.partitioning import PartitionField, PartitionSpec, transform_array, transforms as tr
+from icefloe.partitioning import PartitionField, PartitionSpec, check_writable, transform_array, transforms as tr
 from icefloe.schema import reserved, types
 from icefloe.storage import identities
 from icefloe.versions import Feature, allows, require
@@ -44,8 +44,13 @@ class FileGroup:
         return self.columns.spec_id
 
 
-def group_files(files: FilesInput, metadata: md.TableMetadata, content: mf.ManifestContent) -> tuple[FileGroup, ...]:
-    """The files by spec, as new entries of manifests; a file that cannot be in this table is an error."""
+def group_files(
+    files: FilesInput, metadata: md.TableMetadata, content: mf.ManifestContent, *, are_of_table: bool = False
+) -> tuple[FileGroup, ...]:
+    """The files by spec, as new entries of manifests; a file that cannot be in this table is an error.
+
+    Data files whose partition nobody here can compute are refused, unless they were in the table before.
+    """
     groups = []
     for columns in _columns_by_spec(files, metadata):
         entries = _as_new(columns)
@@ -55,6 +60,8 @@ def group_files(files: FilesInput, metadata: md.TableMetadata, content: mf.Manif
         else:
             is_delete = pc.not_equal(entries.column("content"), int(mf.FileContent.DATA))
             _refuse(entries, is_delete, "is a delete file; it was given as a data file")
+            if not are_of_table:
+                check_writable(metadata.spec(entries.spec_id))
         groups.append(FileGroup(content, entries, metadata.spec(entries.spec_id)))
     check_distinct(groups)
     return tuple(groups)

@@ -86,7 +86,7 @@ class _Pick:
     @staticmethod
     def _added(parent: Parent, picked: md.Snapshot) -> tuple[FileGroup, ...]:
         added = conflicts.entries_of(parent, picked, mf.ManifestContent.DATA, mf.EntryStatus.ADDED, mf.EVERYTHING)
-        return group_files(list(added), parent.metadata, mf.ManifestContent.DATA)
+        return group_files(list(added), parent.metadata, mf.ManifestContent.DATA, are_of_table=True)
 
 
 def _check_not_there(metadata: md.TableMetadata, picked: md.Snapshot, head: md.Snapshot | None) -> None:

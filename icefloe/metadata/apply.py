@@ -14,6 +14,7 @@ from icefloe.metadata.creation import checked_location
 from icefloe.metadata.refs import MAIN_BRANCH
 from icefloe.metadata.snapshot import MetadataLogEntry
 from icefloe.metadata.table import TableMetadata
+from icefloe.metadata.unknown_codec import names_of
 from icefloe.partitioning import NO_PARTITION_FIELD_ID, PartitionField, PartitionSpec, check_order, transforms as tr
 from icefloe.schema import Schema
 from icefloe.versions import DEFAULT_VERSION, Feature, allows, check_version
@@ -95,15 +96,28 @@ def finish(applied: Applied, now_ms: int) -> TableMetadata:
     return metadata.evolve(snapshot_log=log, last_updated_ms=snapshots.not_long_before(before_ms, now_ms))
 
 
+def _check_nothing_lost(metadata: TableMetadata, kind: str, part_id: int) -> None:
+    """Fail if the part that a new one takes the place of has fields that are not known here: the new one would lack them."""
+    if names := names_of(metadata.unknown_parts.get((kind, part_id))):
+        raise errors.StateError(
+            f"the current {'schema' if kind == 'schemas' else 'partition spec'} has {', '.join(sorted(names))}, of a newer v4 text "
+            "than is known here, which a changed one would lose; change it with an engine that knows them"
+        )
+
+
 def step(applied: Applied, update: up.TableUpdate, now_ms: int) -> Applied:
     """The state after one more update of a commit."""
     metadata = applied.metadata
     match update:
         case up.AddSchemaUpdate(schema):
             changed, schema_id = structure.add_schema(metadata, schema)
+            if len(changed.schemas) > len(metadata.schemas):
+                _check_nothing_lost(metadata, "schemas", metadata.current_schema_id)
             return replace(applied, metadata=changed, last_schema_id=schema_id)
         case up.AddPartitionSpecUpdate(spec):
             changed, spec_id = structure.add_spec(metadata, spec)
+            if len(changed.partition_specs) > len(metadata.partition_specs):
+                _check_nothing_lost(metadata, "partition-specs", metadata.default_spec_id)
             return replace(applied, metadata=changed, last_spec_id=spec_id)
         case up.AddSortOrderUpdate(order):
             changed, order_id = structure.add_sort_order(metadata, order)

@@ -21,6 +21,7 @@ from icefloe.metadata.limits import DEFAULT_LIMITS, Limits
 from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRef, branch
 from icefloe.metadata.snapshot import MetadataLogEntry, SnapshotLogEntry
 from icefloe.metadata.table import ROOT_MANIFEST, TableMetadata
+from icefloe.metadata.unknown_codec import unknown_fields, with_unknown
 from icefloe.metadata.wire_codec import Int, Long, WireStruct, named, present
 from icefloe.partitioning import codec as structure
 from icefloe.schema import JSON, Schema, schema_from_json, schema_to_json
@@ -80,7 +81,7 @@ def metadata_from_json(document: str | bytes | JSON) -> TableMetadata:
         raise
     version = check_version(wire.format_version, f"{_WHAT}: format-version")
     try:
-        unknown, of_snapshots = unknown_fields(document, version)
+        unknown, of_snapshots, parts = unknown_fields(document, version, _KNOWN)
     except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as problem:
         raise errors.InvalidMetadataError(f"{_WHAT} has an unknown field that is not JSON: {problem}") from None
     roots = {each: others[ROOT_MANIFEST] for each, others in of_snapshots.items() if ROOT_MANIFEST in others}
@@ -89,14 +90,13 @@ def metadata_from_json(document: str | bytes | JSON) -> TableMetadata:
         for snapshot in wire.snapshots or ():
             snapshot.manifest_list = roots.get(snapshot.snapshot_id, snapshot.manifest_list)
     metadata = _from_wire(wire, version)
-    if unknown or of_snapshots:
-        metadata = metadata.evolve(unknown_fields=unknown, unknown_snapshot_fields=of_snapshots)
+    if unknown or of_snapshots or parts:
+        metadata = metadata.evolve(unknown_fields=unknown, unknown_snapshot_fields=of_snapshots, unknown_parts=parts)
     check_table(metadata)
     return metadata
 
 
 _KNOWN = frozenset(_MetadataWire.__struct_encode_fields__)
-_KNOWN_OF_SNAPSHOTS = frozenset(wires.SnapshotWire.__struct_encode_fields__)
 
 
 def _check_preview(roots: Mapping[int, Any], properties: Mapping[str, str]) -> None:
@@ -109,28 +109,6 @@ def _check_preview(roots: Mapping[int, Any], properties: Mapping[str, str]) -> N
         )
     if not all(isinstance(location, str) and location for location in roots.values()):
         raise errors.InvalidMetadataError(f"{_WHAT}: a `{ROOT_MANIFEST}` is not a location")
-
-
-class _SnapshotsWire(msgspec.Struct):
-    snapshots: list[dict[str, msgspec.Raw]] | None = None
-
-
-def unknown_fields(document: str | bytes | JSON, version: int) -> tuple[dict[str, Any], dict[int, dict[str, Any]]]:
-    """The fields of a document that are not known here, and those of its snapshots by their ids.
-
-    Versions that are adopted have no new fields of snapshots, so that only v4 is looked through for them.
-    """
-    text = document if isinstance(document, str | bytes) else msgspec.json.encode(document)
-    fields = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    unknown = {key: msgspec.json.decode(value) for key, value in fields.items() if key not in _KNOWN}
-    if not allows(version, Feature.RELATIVE_PATHS):
-        return unknown, {}
-    of_snapshots = {}
-    for snapshot in msgspec.json.decode(text, type=_SnapshotsWire).snapshots or ():
-        if others := snapshot.keys() - _KNOWN_OF_SNAPSHOTS:
-            snapshot_id = msgspec.json.decode(snapshot["snapshot-id"], type=int)
-            of_snapshots[snapshot_id] = {key: msgspec.json.decode(snapshot[key]) for key in sorted(others)}
-    return unknown, of_snapshots
 
 
 def metadata_to_json(metadata: TableMetadata) -> bytes:
@@ -181,7 +159,7 @@ def metadata_to_object(metadata: TableMetadata) -> JSON:
     document["metadata-log"] = [
         {"timestamp-ms": entry.timestamp_ms, "metadata-file": entry.metadata_file} for entry in metadata.metadata_log
     ]
-    return {**metadata.unknown_fields, **document}
+    return {**metadata.unknown_fields, **with_unknown(document, metadata.unknown_parts)}
 
 
 def decode_metadata_file(data: bytes, limits: Limits = DEFAULT_LIMITS) -> TableMetadata:

@@ -1,6 +1,6 @@
 """What a table is at one moment: its schemas, specs, orders, snapshots, refs and settings (spec: Table Metadata)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -110,6 +110,8 @@ class TableMetadata:
     """Fields of the metadata file that mean nothing here, as JSON; commits carry them on."""
     unknown_snapshot_fields: Mapping[int, Mapping[str, Any]] = field(default_factory=dict, hash=False)
     """The same of snapshots, by their ids."""
+    unknown_parts: Mapping[tuple[str, Hashable], Any] = field(default_factory=dict, hash=False)
+    """The same inside of schemas, specs, sort orders and refs, as `unknown_codec` has it."""
 
     def __getstate__(self) -> dict[str, object]:
         return {field.name: getattr(self, field.name) for field in fields(self)}

@@ -11,6 +11,7 @@ import icefloe
 from icefloe import errors
 from icefloe.catalog import Catalog
 from icefloe.metadata.codec import metadata_from_json, metadata_to_json
+from icefloe.schema import reserved
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, V4_PIN
 
@@ -60,6 +61,47 @@ def test_fields_that_are_not_known_are_carried_on(catalog: Catalog, version: int
     assert after["snapshots"][0] == snapshots[0]
     assert metadata_from_json(metadata_to_json(table.metadata)) == table.metadata
     assert len(table.scan().to_arrow()) == 4
+
+
+def test_fields_inside_of_parts_are_carried_on_in_v4(catalog: Catalog) -> None:
+    table = made(catalog)
+    table.manage_snapshots().create_tag("first").commit()
+    with table.update_sort_order() as order:
+        order.asc("id", "identity")
+    before = document(table)
+    schemas, specs, orders, refs = (before[key] for key in ("schemas", "partition-specs", "sort-orders", "refs"))
+    schemas[0] |= {"x-of-schema": {"a": [1]}}
+    schemas[0]["fields"][0] |= {"collation": "icu.de"}
+    specs[0]["x-of-spec"] = 5
+    orders[-1]["fields"][0]["x-of-order"] = None
+    refs["first"]["x-of-ref"] = "y"
+    table = changed(catalog, table, schemas=schemas, partition_specs=specs, sort_orders=orders, refs=refs)
+    table.append(ROWS)
+    table.set_properties({"a": "b"})
+    after = document(table)
+    assert after["schemas"] == schemas
+    assert after["partition-specs"] == specs
+    assert after["sort-orders"] == orders
+    assert after["refs"]["first"] == refs["first"]
+    assert metadata_from_json(metadata_to_json(table.metadata)) == table.metadata
+    with pytest.raises(errors.StateError, match=r"collation, x-of-schema.*would lose"), table.update_schema() as update:
+        update.add_column("more", "int")
+    with pytest.raises(errors.StateError, match="x-of-spec"), table.refresh().update_spec() as spec:
+        spec.add_field("id", "bucket[4]")
+    assert len(table.refresh().scan().to_arrow()) == 4
+
+
+def test_lineage_columns_have_stats_where_files_have_them(catalog: Catalog) -> None:
+    table = made(catalog)
+    table.append(ROWS)
+    table.maintenance.rewrite_data_files(options={"rewrite-all": "true"})
+    (task,) = table.scan().with_metrics().plan_files()
+    numbers = {field.name: field.field_id for field in reserved.ROW_LINEAGE_COLUMNS}
+    for name, low, high in (("_row_id", 0, 3), ("_last_updated_sequence_number", 1, 2)):
+        field_id = numbers[name]
+        assert task.file.lower_bounds[field_id] == low.to_bytes(8, "little")
+        assert task.file.upper_bounds[field_id] == high.to_bytes(8, "little")
+        assert (task.file.value_counts[field_id], task.file.null_value_counts[field_id]) == (4, 0)
 
 
 def test_rows_that_constraints_are_about_are_refused(catalog: Catalog) -> None:
