@@ -1,11 +1,14 @@
 """Maintenance of encrypted tables: each call works on them and leaves nothing in clear, or refuses with a sentence."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from icefloe.catalog import Catalog
+from icefloe.commit.retry import now_ms
 from icefloe.errors import EncryptionError, StateError
 from icefloe.table import Table
 from tests.encryption.test_tables import VERSIONS, check_sealed, created, either, found, lake, rows
@@ -60,6 +63,41 @@ def test_what_is_refused(lake: Catalog, tmp_path: Path) -> None:
     with pytest.raises(StateError):
         table.add_files([task.file.file_path for task in plain.scan().plan_files()])
     assert found(table) == LEFT
+
+
+def test_files_in_clear_make_no_encrypted_table(lake: Catalog, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    pq.write_table(rows(1, 2), source / "f.parquet")
+    for version in VERSIONS:
+        for make in (lake.snapshot, lake.migrate):
+            properties = {"format-version": str(version), "encryption.key-id": "k1"}
+            with pytest.raises(StateError, match="encrypt"):
+                make(str(source), "n.copy", properties=properties)
+            assert not lake.table_exists("n.copy")
+    assert [path.name for path in source.rglob("*") if path.is_file()] == ["f.parquet"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_keys_are_replaced_after_two_years(lake: Catalog, version: int) -> None:
+    created(lake, version)
+    day = 24 * 3600 * 1000
+    start = now_ms()
+    wrapping: list[set[str]] = []
+    for number, days in enumerate((0, 729, 731, 1460, 1470)):
+        table = lake.load_table("n.t")
+        table._timing = replace(table._timing, clock_ms=lambda days=days: start + days * day)  # type: ignore[misc]  # of this round
+        table.append(rows(number))
+        keys = lake.load_table("n.t").metadata.encryption_keys
+        wrapping.append({key.key_id for key in keys if "KEY_TIMESTAMP" in key.properties})
+    assert [len(keys) for keys in wrapping] == [1, 1, 2, 2, 3], "a new one is made by the first commit after 730 days"
+    table = lake.load_table("n.t")
+    assert found(table) == [0, 1, 2, 3, 4]
+    for number, snapshot in enumerate(table.metadata.snapshots):
+        assert table.scan(snapshot_id=snapshot.snapshot_id).count() == number + 1, "each list is opened by its own key"
+    table.maintenance.expire_snapshots(older_than=table.metadata.last_updated_ms + 1, retain_last=1)
+    assert found(lake.load_table("n.t")) == [0, 1, 2, 3, 4]
+    check_sealed(table)
 
 
 def test_inspection(lake: Catalog) -> None:

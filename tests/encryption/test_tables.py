@@ -149,18 +149,14 @@ def test_without_a_kms_nothing_is_created_read_or_written(lake: Catalog, tmp_pat
             other.append(rows(2))
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("form", ["parquet", "avro"])
-def test_equality_deletes(lake: Catalog, version: int, form: str) -> None:
-    table = lake.create_table(
-        "n.t", DDL, properties={"format-version": str(version), "encryption.key-id": "k1", "write.format.default": form}
-    )
-    table.append(rows(*range(6)))
+def add_equality_deletes(table: Table, *ids: int) -> None:
+    """Delete rows by their ids with a new equality delete file, in the format of the table's data files."""
+    form = table.properties.get("write.format.default", "parquet")
     location = f"{table.location()}/data/keys.{form}"
     with table.storage.open_output(location) as output:
         new = NewFile(output, form, table.metadata)
-        writer = equality_delete_writer(new.sink, table.schema(), [1], version, form)
-        writer.write(pa.table({"id": pa.array([2, 3], pa.int64())}))
+        writer = equality_delete_writer(new.sink, table.schema(), [1], table.metadata.format_version, form)
+        writer.write(pa.table({"id": pa.array(ids, pa.int64())}))
         done, key_metadata = new.finish(writer.close())
     deletes = data_file_of(
         done,
@@ -171,6 +167,16 @@ def test_equality_deletes(lake: Catalog, version: int, form: str) -> None:
         key_metadata=key_metadata,
     )
     table.update_snapshot().row_delta(None, deletes=[deletes])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("form", ["parquet", "avro"])
+def test_equality_deletes(lake: Catalog, version: int, form: str) -> None:
+    table = lake.create_table(
+        "n.t", DDL, properties={"format-version": str(version), "encryption.key-id": "k1", "write.format.default": form}
+    )
+    table.append(rows(*range(6)))
+    add_equality_deletes(table, 2, 3)
     assert found(table) == [0, 1, 4, 5]
     table.maintenance.convert_equality_deletes()
     assert found(lake.load_table("n.t")) == [0, 1, 4, 5]

@@ -1,14 +1,18 @@
 """v4 tables in the form that Java 1.12 reads (`icefloe.v4.compat`): Java reads, prunes, writes and maintains them, and we go on."""
 
 import datetime as dt
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from icefloe import errors
+from icefloe.schema import Schema
+from icefloe.schema.types import LongType, NestedField, VariantType
 from icefloe.table import Table
 from icefloe.verification import silent
+from tests.formats.test_variant_splitting import plain
 from tests.peers.engines import DuckDB
 from tests.peers.lake import MODES, Lake, row_level
 from tests.peers.scenarios import Read
@@ -16,6 +20,7 @@ from tests.peers.scenarios import Read
 COMPAT = {"icefloe.v4.compat": "java-1.12"}
 PARQUET = {"icefloe.v4.manifest-format": "parquet"}
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("price", pa.float64())])
+SHREDDED_SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "doc", VariantType()))
 FUTURE = dt.datetime(2999, 1, 1, tzinfo=dt.UTC)
 forms = pytest.mark.parametrize(
     "form", [pytest.param(COMPAT, marks=pytest.mark.slow), COMPAT | PARQUET], ids=["avro", "parquet"]
@@ -71,6 +76,44 @@ def test_java_reads_prunes_and_goes_on(lake: Lake, form: dict[str, str]) -> None
     assert table.verify(level="data", progress=silent).ok
     table.append(rows(41))
     assert ids(lake.same(table)) == [3, 13, 21, 31, 41]
+
+
+@pytest.mark.parametrize("form", [COMPAT, COMPAT | PARQUET], ids=["avro", "parquet"])
+def test_java_skips_files_by_our_bounds(lake: Lake, form: dict[str, str]) -> None:
+    table = lake.create(4, SCHEMA, properties=form)
+    table.append(rows(1, 2, 3))
+    table.append(rows(11, 12, 13))
+    there = lake.their_name(table)
+    (task,) = table.scan("id < 10").plan_files()
+    path = Path(task.file.file_path.removeprefix("file://"))
+    # Whoever reads the file of the small ids fails now.
+    path.rename(path.with_suffix(".hidden"))
+    for text in ("id > 12", "name = 'name 13'", "price >= 6.5"):
+        assert ids(lake.java.sql(f"SELECT id FROM {there} WHERE {text}").to_pylist()) == [13]
+    with pytest.raises(Exception, match=r"does not exist|NotFound|No such file"):
+        lake.java.sql(f"SELECT id FROM {there} WHERE id <> 12")
+    path.with_suffix(".hidden").rename(path)
+    assert ids(lake.same(table)) == [1, 2, 3, 11, 12, 13]
+
+
+def test_java_reads_and_goes_on_with_shredded_variants(lake: Lake) -> None:
+    table = lake.create(
+        4,
+        SHREDDED_SCHEMA,
+        properties=COMPAT
+        | PARQUET
+        | {"write.parquet.shred-variants": "true", "read.parquet.vectorization.enabled": "false"},
+    )
+    table.append(pa.table({"id": [1, 2], "doc": plain([{"a": 1}, {"a": 2}])}))
+    table.append(pa.table({"id": [3], "doc": plain([{"a": 30}])}))
+    there = lake.their_name(table)
+    query = f"SELECT id, variant_get(doc, '$.a', 'int') AS a FROM {there} ORDER BY id"
+    assert [row["a"] for row in lake.java.sql(query).to_pylist()] == [1, 2, 30]
+    assert len(list(table.scan("doc:a > 20").plan_files())) == 1
+    lake.java.sql(f"INSERT INTO {there} SELECT 4, parse_json('{{\"a\": 40}}')")
+    assert table.refresh().scan("doc:a > 20", ("id",)).to_arrow()["id"].to_pylist() == [3, 4]
+    java(lake, table, "rewrite_manifests")
+    assert table.refresh().scan("doc:a > 20").count() == 2
 
 
 def test_our_maintenance_leaves_what_java_reads(lake: Lake) -> None:

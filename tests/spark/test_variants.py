@@ -1,11 +1,14 @@
 """Variants on Spark: written shredded by both engines and by us, read by all, and files skipped by what is in them."""
 
+from datetime import UTC
 from decimal import Decimal
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from icefloe.errors import InvalidPropertyError
 from icefloe.spark.connect import connect
@@ -14,6 +17,7 @@ from icefloe.table import Table
 from icefloe.variant import Variant, decode
 from tests.formats.test_variant_shredding import assert_same
 from tests.formats.test_variant_splitting import plain
+from tests.formats.variant_strategies import variant_values
 from tests.spark.conftest import SPARK
 from tests.spark.reading import ENGINES, new_catalog, planned
 
@@ -62,6 +66,53 @@ def test_every_writer_and_reader(ice: Session, writer: str) -> None:
         # Spark shreds no file whose roots are of several types.
         assert is_shredded(target) == [writer == "arrow"]
         assert_same(target.scan().to_arrow().sort_by("id")["v"].combine_chunks(), VALUES)
+
+
+SPARKS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**63), 2**63 - 1),
+    st.integers(-200, 200),
+    st.floats(),
+    st.builds(lambda digits, scale: Decimal(f"{digits}E-{scale}"), st.integers(1 - 10**38, 10**38 - 1), st.integers(0, 38)),
+    st.text(max_size=70),
+    st.binary(max_size=20),
+    st.dates(),
+    st.datetimes(),
+    st.datetimes(timezones=st.just(UTC)),
+)  # fmt: skip
+"""Values of the types that Spark's variants have: no times of day, UUIDs and nanoseconds."""
+ROWS = st.lists(st.one_of(st.just(...), variant_values(SPARKS), st.fixed_dictionaries({"a": SPARKS, "b": SPARKS})), min_size=30, max_size=60)  # fmt: skip
+
+
+def check_random(ice: Session, values: list[Any]) -> None:
+    name = f"random_{uuid4().hex}"
+    source = create(ice, name)
+    rows = pa.table({"id": pa.array(range(len(values)), pa.int64()), "v": plain(values)})
+    source.append(rows.slice(0, len(values) // 2))
+    source.append(rows.slice(len(values) // 2))
+    for writer in ENGINES:
+        target = create(ice, f"{name}_{writer}", **(ARROW_WRITES if writer == "arrow" else {}))
+        for reader in ENGINES:
+            target.overwrite(source.scan(options={"read.engine": reader}).to_spark(ice.spark))
+            assert_same(target.scan().to_arrow().sort_by("id")["v"].combine_chunks(), values)
+            # And once more from what that writer wrote.
+            again = target.scan(options={"read.engine": reader}).to_spark(ice.spark)
+            target.overwrite(again)
+            assert_same(target.scan().to_arrow().sort_by("id")["v"].combine_chunks(), values)
+
+
+@settings(max_examples=1, suppress_health_check=list(HealthCheck))
+@given(values=ROWS)
+def test_random_variants_through_every_writer_and_reader(ice: Session, values: list[Any]) -> None:
+    check_random(ice, values)
+
+
+@pytest.mark.slow
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@given(values=ROWS)
+def test_many_random_variants_through_every_writer_and_reader(ice: Session, values: list[Any]) -> None:
+    check_random(ice, values)
 
 
 def test_options_come_before_the_session_and_the_table(ice: Session) -> None:
