@@ -49,12 +49,12 @@ class Maintenance(RewriteMaintenance, DeleteMaintenance, CleanupMaintenance):
         """
         return health(self._table, branch, progress)
 
-    def storage_layout(self) -> StorageLayout:
+    def storage_layout(self, *, progress: Listener | None = None) -> StorageLayout:
         """What the table's files take: of the current rows, of history alone, of metadata, and of files that nothing names.
 
         Manifests of all snapshots are read, and the table's location is listed.
         """
-        return storage_layout(self._table)
+        return storage_layout(self._table, progress)
 
     def storage_by_partition(self) -> list[PartitionShare]:
         """What data and delete files take in each partition, of the current rows and of history alone; the largest first."""

@@ -8,9 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe import metadata as md
-from icefloe.inspect import Inspect
+from icefloe.inspect import Inspect, MetadataScan
+from icefloe.maintenance.files.path_hashes import location_hashes
+from icefloe.maintenance.files.path_set import PathSet
 from icefloe.maintenance.files.reachable import manifest_lists_of, metadata_files_of, statistics_in
 from icefloe.maintenance.maintained_table import MaintainedTable
+from icefloe.progress import Listener, Stage, listener_or_bar
 from icefloe.storage import FileInfo, identities
 
 _A_BATCH = 10_000
@@ -49,23 +52,36 @@ class StorageLayout:
         return self.live + self.history + self.metadata + self.unreferenced
 
 
-def storage_layout(table: MaintainedTable) -> StorageLayout:
-    """The layout of the newest state; manifests are read, and the location is listed."""
+def storage_layout(table: MaintainedTable, progress: Listener | None = None) -> StorageLayout:
+    """The layout of the newest state; manifests are read, and the location is listed, both as streams."""
     metadata = table.refresh().metadata
     inspect = Inspect(metadata, table.storage, table.metadata_location)
-    every = _distinct(inspect.all_files(selected_fields=_PATH_AND_SIZE))
-    live = _distinct(inspect.files(selected_fields=_PATH_AND_SIZE))
-    manifests = _distinct(inspect.all_manifests(selected_fields=("path", "length")))
-    named = _named(metadata, table.metadata_location)
-    listed = _Listed(pa.concat_arrays([every["path"], manifests["path"], named]), named)
-    for batch in _batches(table.storage.list_prefix(str(metadata.location))):
-        listed.add(batch)
-    return StorageLayout(
-        live=_share(live),
-        history=_share(every.filter(pc.invert(pc.is_in(every["path"], live["path"])))),
-        metadata=_share(manifests) + listed.named,
-        unreferenced=listed.unreferenced,
-    )
+    stage = Stage("storage", 3, listener_or_bar(progress))
+    with PathSet() as needed:
+        live = _new(inspect.scan("files", selected_fields=_PATH_AND_SIZE), needed)
+        stage.step()
+        current = frozenset(inspect.manifests(selected_fields=("path",)).column("path").to_pylist())
+        others = inspect.scan("all_files", selected_fields=_PATH_AND_SIZE, skipped_manifests=current)
+        history = _new(others, needed)
+        manifests = _new(inspect.scan("all_manifests", selected_fields=("path", "length")), needed)
+        stage.step()
+        named = _named(metadata, table.metadata_location)
+        needed.add(named)
+        listed = _Listed(needed, named)
+        for batch in _batches(table.storage.list_prefix(str(metadata.location))):
+            listed.add(batch)
+        stage.step()
+    return StorageLayout(live, history, manifests + listed.named, listed.unreferenced)
+
+
+def _new(files: MetadataScan, known: PathSet) -> Share:
+    """What the files take that are not known yet; they are from then on."""
+    share = Share()
+    for batch in files.to_arrow_batch_reader():
+        is_new = known.add_new(location_hashes(batch.column(0)))
+        sizes = batch.column(1).to_numpy()
+        share += Share(int(is_new.sum()), int(sizes[is_new].sum()))
+    return share
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +171,7 @@ def _once(files: pa.Table) -> pa.Table:
 class _Listed:
     """Adds up a listing: files that metadata names without their sizes, and files that nothing names."""
 
-    def __init__(self, needed: pa.Array, named: pa.Array) -> None:
+    def __init__(self, needed: PathSet, named: pa.Array) -> None:
         self._needed = needed
         self._of_named = named
         self.named = Share()
@@ -163,9 +179,8 @@ class _Listed:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Count one more part."""
-        paths = identities(batch["path"])
-        self.named += _share(batch.filter(pc.is_in(paths, self._of_named)))
-        self.unreferenced += _share(batch.filter(pc.invert(pc.is_in(paths, self._needed))))
+        self.named += _share(batch.filter(pc.is_in(identities(batch["path"]), self._of_named)))
+        self.unreferenced += _share(batch.filter(pa.array(~self._needed.contains(batch["path"]))))
 
 
 def _named(metadata: md.TableMetadata, location: str | None) -> pa.Array:

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from icefloe import errors, properties as props
 from icefloe.maintenance import REMEDIES, Maintenance, MaintenancePlan, Remedy, Step, StorageLayout
-from icefloe.progress import Listener, Progress
+from icefloe.progress import Listener
 from icefloe.shown import size
 from icefloe.ui.asking import Page, TablePage
 from icefloe.ui.charts import Slice, share_chart
@@ -123,8 +123,7 @@ def storage(page: Page) -> Response:
     subject = TablePage.of(page, "storage")
 
     def work(listener: Listener) -> StorageLayout:
-        listener(Progress("manifests of all snapshots, and a listing", 0, 0))
-        return subject.table.maintenance.storage_layout()
+        return subject.table.maintenance.storage_layout(progress=listener)
 
     def make(layout: StorageLayout) -> dict[str, Any]:
         parts = [
