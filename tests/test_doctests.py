@@ -4,6 +4,7 @@ import doctest
 import importlib
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -25,7 +26,7 @@ def surroundings(warehouse: str = "memory://docs/warehouse") -> dict[str, Any]:
     catalog.create_namespace("shop")
     table = catalog.create_table("shop.orders", "id bigint, region string, total double")
     table.append(pa.table({"id": [1, 2, 3], "region": ["eu", "us", "eu"], "total": [10.0, 20.0, 30.0]}))
-    return {"icefloe": icefloe, "pa": pa, "catalog": catalog, "table": table}
+    return {"icefloe": icefloe, "pa": pa, "pl": pl, "catalog": catalog, "table": table}
 
 
 def examples(*modules: str) -> list[doctest.DocTest]:

@@ -3,7 +3,7 @@
 import datetime as dt
 import html
 from collections.abc import Mapping, Sequence
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from icefloe import commit as cm, errors, expressions as ex, metadata as md, partitioning as pt, planning
 from icefloe.inspect import Inspect
@@ -15,6 +15,9 @@ from icefloe.table.diff import TableDiff, diff_of
 from icefloe.table.scan import ChangesScan, DataScan
 from icefloe.table.transaction import Transaction
 from icefloe.verification import Listener, VerificationReport, verify
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 class Table(TableChanges):
@@ -227,6 +230,10 @@ class Table(TableChanges):
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """All rows as a stream for any library of Arrow's PyCapsule interface; each call scans the handle's state anew."""
         return self.scan().__arrow_c_stream__(requested_schema)
+
+    def to_polars(self) -> "pl.LazyFrame":
+        """All rows as a lazy query of polars, which reads what it needs: `scan().to_polars_lazy()`."""
+        return self.scan().to_polars_lazy()
 
     def scan_changes(
         self,

@@ -9,6 +9,7 @@ import pyarrow as pa
 from icefloe import errors, planning
 from icefloe.data import changes, scanning
 from icefloe.rows import engine_named
+from icefloe.table.polars import lazy_frame
 
 if TYPE_CHECKING:
     import duckdb
@@ -45,6 +46,15 @@ class DataScan(planning.TableScan):
     def to_polars(self) -> "pl.DataFrame":
         """All rows as a polars DataFrame."""
         return _installed("polars").from_arrow(self.to_arrow())
+
+    def to_polars_lazy(self) -> "pl.LazyFrame":
+        """The rows as a lazy query of polars: its columns, filters and limit reach the planner, and what they leave out is not read.
+
+        >>> query = table.scan().to_polars_lazy().filter(pl.col("region") == "eu").select("id")
+        >>> query.collect()["id"].to_list()
+        [1, 3]
+        """
+        return lazy_frame(self, _installed("polars"))
 
     def to_duckdb(
         self, name: str, connection: "duckdb.DuckDBPyConnection | None" = None

@@ -10,6 +10,8 @@ import icefloe
 from tests.docs.pages import needs_spark, pages_with, run_python
 from tests.docs.test_pages import surroundings
 
+LONG = ("spark.md", "sql.md", "streaming.md")
+"""Pages with many statements: `make test-slow` runs them."""
 PAGES = [page for page in pages_with("python") if needs_spark(page)]
 
 
@@ -26,7 +28,7 @@ def names(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=pytest.mark.slow if page.name == "streaming.md" else ()) for page in PAGES],
+    [pytest.param(page, marks=pytest.mark.slow if page.name in LONG else ()) for page in PAGES],
     ids=lambda page: page.name,
 )
 def test_python_runs(names: dict[str, Any], page: Path) -> None:
