@@ -38,6 +38,31 @@ def lake(server: Client, keys: dict[str, str]) -> Iterator[Catalog]:
         yield catalog
 
 
+def test_servers_plan_if_they_have_the_keys(tmp_path: Path, keys: dict[str, str]) -> None:
+    for number, of_server in enumerate((keys, {})):
+        database, files = f"sqlite:///{tmp_path}/{number}.db", str(tmp_path / f"files{number}")
+        with (
+            icefloe.load_catalog("lake", type="sql", uri=database, warehouse=files, **of_server) as catalog,
+            serving({"lake": catalog}) as server,
+            icefloe.load_catalog("lake", type="rest", uri=server.url, **keys) as plain,
+        ):
+            plain.create_namespace("n")
+            table = created(plain, 3, write__delete__mode="merge-on-read")
+            table.append(rows(*range(8)))
+            table.delete("id = 3")
+            # A server with the KMS gives the keys of files with its plan, also to clients that have none.
+            for of_client in (keys, {}):
+                settings = {"scan-planning-mode": "server", **of_client}
+                with icefloe.load_catalog("lake", type="rest", uri=server.url, **settings) as lake:
+                    table = lake.load_table("n.t")
+                    assert table.scan().is_planned_elsewhere
+                    if of_server:
+                        assert found(table) == [0, 1, 2, 4, 5, 6, 7]
+                        continue
+                    with pytest.raises(IcefloeError, match="is encrypted, and the catalog has no KMS"):
+                        table.scan().to_arrow()
+
+
 @pytest.mark.parametrize("version", [3, 4])
 def test_changes_and_reads(lake: Catalog, version: int) -> None:
     table = created(lake, version, write__delete__mode="merge-on-read")

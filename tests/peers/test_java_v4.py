@@ -88,7 +88,7 @@ def test_java_skips_files_by_our_bounds(lake: Lake, form: dict[str, str]) -> Non
     path = Path(task.file.file_path.removeprefix("file://"))
     # Whoever reads the file of the small ids fails now.
     path.rename(path.with_suffix(".hidden"))
-    for text in ("id > 12", "name = 'name 13'", "price >= 6.5"):
+    for text in ("id > 12", "name > 'name 4' or id = 13", "price >= 6.5"):
         assert ids(lake.java.sql(f"SELECT id FROM {there} WHERE {text}").to_pylist()) == [13]
     with pytest.raises(Exception, match=r"does not exist|NotFound|No such file"):
         lake.java.sql(f"SELECT id FROM {there} WHERE id <> 12")
@@ -111,7 +111,7 @@ def test_java_reads_and_goes_on_with_shredded_variants(lake: Lake) -> None:
     assert [row["a"] for row in lake.java.sql(query).to_pylist()] == [1, 2, 30]
     assert len(list(table.scan("doc:a > 20").plan_files())) == 1
     lake.java.sql(f"INSERT INTO {there} SELECT 4, parse_json('{{\"a\": 40}}')")
-    assert table.refresh().scan("doc:a > 20", ("id",)).to_arrow()["id"].to_pylist() == [3, 4]
+    assert sorted(table.refresh().scan("doc:a > 20", ("id",)).to_arrow()["id"].to_pylist()) == [3, 4]
     java(lake, table, "rewrite_manifests")
     assert table.refresh().scan("doc:a > 20").count() == 2
 
