@@ -80,9 +80,7 @@ class SqlPointers(Pointers):
         )
         located = sa.select(
             *(_POINTERS.c[each] for each in ("table_namespace", "table_name", "metadata_location"))
-        ).where(
-            _POINTERS.c.catalog_name == catalog, self._is_of_noun(), _POINTERS.c.metadata_location.is_not(None)
-        )
+        ).where(_POINTERS.c.catalog_name == catalog, self._is_of_noun(), _POINTERS.c.metadata_location.is_not(None))
         names = sa.tuple_(_POINTERS.c.table_namespace, _POINTERS.c.table_name)
         named = located.where(names.in_(sa.bindparam("names", expanding=True)))
         self._finding_all, self._locating_all = named, named.add_columns(*SEAL_COLUMNS).select_from(with_seals)

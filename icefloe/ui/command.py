@@ -54,8 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
     )
     listener = _listen(arguments.port)
     address = f"http://127.0.0.1:{listener.getsockname()[1]}/?token={gate.token}"
-    words = "and change" if site.is_writable else "and nothing else"
-    sys.stderr.write(f"Look at {', '.join(site.catalogs)} {words} at\n\n    {address}\n\nCtrl+C ends it.\n")
+    words = "pages may change tables" if site.is_writable else "read only"
+    sys.stderr.write(f"{', '.join(site.catalogs)} ({words}) at\n\n    {address}\n\nCtrl+C ends it.\n")
     sys.stderr.flush()
     if arguments.open:
         webbrowser.open(address)
