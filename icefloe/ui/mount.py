@@ -28,7 +28,7 @@ class Mounted:
 
 
 def mount(prefix: str, catalogs: Mapping[str, Catalog], gate: Gate, *, is_secure: bool) -> Mounted:
-    """Pages that only read; changes go the way of the protocol, where the server records them."""
-    site = Site(catalogs)
+    """Pages that only read, and only metadata; changes go the way of the protocol, where the server records them."""
+    site = Site(catalogs, shows_rows=False)
     app = create_app(site, gate, hosts=None, is_secure=is_secure)
     return Mounted(app, frozenset(f"{prefix}{path}" for path in OPEN_PATHS), site.jobs.close)

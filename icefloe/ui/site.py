@@ -48,12 +48,22 @@ class Site:
     """Of each catalog its properties as they may be shown, with where each comes from."""
     is_writable: bool = False
     """Whether pages may start maintenance and move branches."""
+    shows_rows: bool = True
+    """Whether data and delete files are opened. Who writes a table names its files, so that a server must not read for others
+    what they may not read themselves."""
     jobs: Jobs = field(default_factory=Jobs)
     _known: BoundedCache[str, _Names] = field(default_factory=lambda: BoundedCache(64), repr=False)
 
     def shown_catalogs(self, visitor: Visitor) -> list[str]:
         """The catalogs that a visitor sees."""
         return [name for name in self.catalogs if visitor.sees_catalog(name)]
+
+    def check_rows(self) -> None:
+        """Fail unless rows are shown."""
+        if not self.shows_rows:
+            raise errors.ForbiddenError(
+                "this server opens no data files for the page: read rows with a client, which has its own rights"
+            )
 
     def catalog(self, visitor: Visitor, name: str) -> Catalog:
         """A catalog by name."""

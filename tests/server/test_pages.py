@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
+import pyarrow as pa
 import pytest
 
 from icefloe.errors import InvalidPropertyError
+from icefloe.inspect import TABLE_NAMES
 from icefloe.server.auth import Kind, Privilege, Target
 from icefloe.server.serve import run
 from icefloe.server.settings import ServerSettings
@@ -89,7 +91,7 @@ def test_a_role_of_one_namespace_sees_that_namespace_and_nothing_else(server: Wh
     assert b"public" in shown
     assert SECRET.encode() not in shown
     assert b"other" not in shown.replace(b"another", b"")
-    assert look(server, "reader", "/ui/t/lake/public/t/data").status == 200
+    assert look(server, "reader", "/ui/t/lake/public/t/files").status == 200
     assert look(server, "reader", "/ui/v/lake/public/v").status == 200
 
 
@@ -122,6 +124,29 @@ def test_pages_of_a_server_write_nothing(server: WholeServer) -> None:
     for path in ("run/manifests", "rollback", "tag"):
         assert look(server, "admin", f"/ui/t/lake/public/t/{path}", "POST", Origin=server.url).status in (404, 405)
     assert server.catalog.load_table((OPEN, "t")).metadata_location == location
+
+
+def test_no_data_file_is_opened_for_anybody(tmp_path: Path) -> None:
+    """A table may name files of another: its reader must not get their rows from the server."""
+    hidden = "a value of a table that is hidden"
+    with whole_server(tmp_path, server_settings=ServerSettings(ui=True)) as server:
+        secret = server.catalog.create_table((SECRET, "words"), "word string")
+        secret.append(pa.table({"word": [hidden, hidden]}))
+        public = server.catalog.create_table((OPEN, "words"), "word string")
+        public.add_files(secret.inspect.files().column("file_path").to_pylist())
+        assert public.scan().count() == 2
+        place = "/ui/t/lake/public/words"
+        tables = "".join(f" metadata?table={name}" for name in TABLE_NAMES if name != "position_deletes")
+        pages = f"columns columns?column=word snapshots changes files partitions health storage verify metadata{tables}"
+        for page in ("", *(f"/{name}" for name in pages.split())):
+            answer = look(server, "reader", place + page)
+            assert answer.status == 200, page
+            # Bounds of text are cut, and are in the manifests that readers get anyway.
+            assert hidden.encode() not in answer.body, page
+        for page in ("data", "data?where=true", "metadata?table=position_deletes"):
+            assert look(server, "reader", f"{place}/{page}").status == 403
+        checks = look(server, "reader", f"{place}/verify").body
+        assert re.findall(rb'name="level" value="(\w+)"', checks) == [b"metadata"]
 
 
 def test_an_open_server_shows_pages_to_its_own_machine_alone(tmp_path: Path) -> None:

@@ -154,15 +154,20 @@ def verify(page: Page) -> Response:
     number = page.number("job")
     job = _visible_job(page, number) if number else None
     findings = [] if job is None or job.result is None else job.result.findings[:_FINDINGS]
-    return subject.render("verify.html", levels=_LEVELS, job=job, findings=findings, most=_FINDINGS)
+    return subject.render("verify.html", levels=_levels(page), job=job, findings=findings, most=_FINDINGS)
+
+
+def _levels(page: Page) -> Mapping[str, str]:
+    """How deep a check may go here: files that a table names are not looked for where no rows are shown."""
+    return _LEVELS if page.site.shows_rows else {Level.METADATA: _LEVELS["metadata"]}
 
 
 def start_verify(page: Page) -> Response:
     """Begin a check."""
     subject = TablePage.of(page, "verify")
     level = page.form.get("level", "")
-    if level not in _LEVELS:
-        raise errors.InvalidInputError(f"the level is {level!r:.40}; it is one of {', '.join(Level)}")
+    if level not in _levels(page):
+        raise errors.InvalidInputError(f"the level is {level!r:.40}; it is one of {', '.join(_levels(page))}")
     job = page.site.jobs.begin(
         ("verify", subject.catalog, subject.identifier, level),
         f"Verify {subject.text}: {level}",

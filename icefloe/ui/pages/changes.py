@@ -100,6 +100,7 @@ def _difference(
     listener(Progress("rows", 2, 3))
     rows, why = None, None
     try:
+        subject.page.site.check_rows()
         rows = first_rows(diff.rows(where or None), _ROWS)
     except errors.InvalidInputError:
         raise

@@ -37,6 +37,8 @@ from icefloe.ui.reading import first_rows
 PAGE_ROWS = 50
 _METADATA_ROWS = 100
 _JSON_BYTES = 200_000
+_OF_ROWS = "position_deletes"
+"""The one metadata table for which delete files are opened."""
 _KINDS = {0: "data", 1: "position deletes", 2: "equality deletes"}
 _PARTITION_ORDERS = {
     "size": "total_data_file_size_in_bytes",
@@ -174,6 +176,8 @@ def metadata(page: Page) -> Response:
         return subject.render("document.html", names=TABLE_NAMES, **_document(subject))
     if name not in TABLE_NAMES:
         raise errors.InvalidInputError(f"there is no metadata table {name!r:.60}; there are: {', '.join(TABLE_NAMES)}")
+    if name == _OF_ROWS:
+        page.site.check_rows()
     at = subject.at if name in OF_ONE_SNAPSHOT else {}
 
     def read() -> pa.RecordBatchReader:

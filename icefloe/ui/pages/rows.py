@@ -11,6 +11,7 @@ _MOST = 500
 def data(page: Page) -> Response:
     """The first rows."""
     subject = TablePage.of(page, "data")
+    page.site.check_rows()
     where, limit = page.query("where"), page.number("limit", 50, _MOST)
     names = [field.name for field in subject.table.scan(**subject.at).schema.fields]
     chosen = [name for name in page.request.query_params.getlist("column") if name in names]
