@@ -26,7 +26,7 @@ MEANINGS: dict[str, str] = {
     "icefloe.v4.compat": "`java-1.12`: v4 as that version of Java reads it ([v4](format-v4.md))",
     "icefloe.v4.manifest-format": "`avro` or `parquet` manifests of v4 tables",
     "icefloe.v4.pin": "which text of the spec a v4 table follows; set by the library",
-    "icefloe.preview.root-manifest": "`read`: root manifests of a later text of v4 are read ([v4](format-v4.md))",
+    "icefloe.preview.root-manifest": "`2026-08-10`: root manifests of that text of v4 are read ([v4](format-v4.md))",
     "schema.name-mapping.default": "names of columns in files without field ids, as JSON",
     "encryption.key-id": "the key of the KMS that encrypts the table, set once ([encryption](encryption.md))",
     "encryption.data-key-length": "bytes of the keys of files: 16, 24 or 32",

@@ -1,16 +1,22 @@
-"""How far long work is, told to whoever asks: a callable, or a line on a terminal once the work has taken a while."""
+"""How far long work is, told to whoever asks: a callable, or a line on a terminal, in a notebook or a log once it has taken a while."""
 
+import html
+import logging
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TextIO
+from typing import Any, TextIO, TypeVar
 
 _SECONDS_BEFORE = 2.0
 """Most work is done by then, and a line that comes and goes would only disturb."""
 _SECONDS_BETWEEN = 0.1
+_SECONDS_BETWEEN_LINES = 10.0
 _WIDTH = 30
+
+LOG = logging.getLogger("icefloe.progress")
+Step = TypeVar("Step")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +60,77 @@ class ProgressBar:
         self._shown = 0 if is_end else len(line)
 
 
+class NotebookLine:
+    """One line of a notebook that is written over and over, like the bar of a terminal."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._start = clock()
+        self._last = float("-inf")
+        self._shown: Any = None
+
+    def __call__(self, progress: Progress) -> None:
+        now = self._clock()
+        is_end = progress.done >= progress.total
+        if now - self._start < _SECONDS_BEFORE or (not is_end and now - self._last < _SECONDS_BETWEEN):
+            return
+        self._last = now
+        from IPython.display import HTML, display
+
+        line = HTML(
+            f'{html.escape(progress.stage)} <progress max="{max(progress.total, 1)}" value="{progress.done}"></progress>'
+            f" {progress.done:,}/{progress.total:,}"
+        )
+        if self._shown is None:
+            self._shown = display(line, display_id=True)
+        else:
+            self._shown.update(line)
+
+
+class LogLines:
+    """A line in the log every ten seconds, for work that nobody watches."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._last = clock()
+
+    def __call__(self, progress: Progress) -> None:
+        now = self._clock()
+        if now - self._last >= _SECONDS_BETWEEN_LINES:
+            self._last = now
+            LOG.info("%s: %d of %d", progress.stage, progress.done, progress.total)
+
+
 def listener_or_bar(progress: Listener | None) -> Listener:
-    """The listener; without one, a bar if a person looks at the error stream, and silence otherwise."""
+    """The listener; without one, a bar or line where a person looks, lines in the log if it takes them, and silence otherwise."""
     if progress is not None:
         return progress
-    return ProgressBar() if sys.stderr is not None and sys.stderr.isatty() else silent
+    if sys.stderr is not None and sys.stderr.isatty():
+        return ProgressBar()
+    if _is_notebook():
+        return NotebookLine()
+    return LogLines() if LOG.isEnabledFor(logging.INFO) else silent
+
+
+def _is_notebook() -> bool:
+    """Whether this is the kernel of a notebook; a terminal of IPython has an error stream to write to."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return shell is not None and hasattr(shell, "kernel")
+
+
+def watched(stage: str, steps: Iterable[Step], progress: Listener | None) -> Iterable[Step]:
+    """Steps that are told of when they are handed out; as they are if nobody listens, since their number must be known."""
+    listener = listener_or_bar(progress)
+    if listener is silent:
+        return steps
+    listed = list(steps)
+    return _told(Stage(stage, len(listed), listener), listed)
+
+
+def _told(stage: "Stage", steps: list[Step]) -> Iterator[Step]:
+    for step in steps:
+        yield step
+        stage.step()
 
 
 class Stage:

@@ -1,10 +1,17 @@
 """The line on a terminal: after two seconds of work, not too often, one for each stage."""
 
 import io
+import sys
+from pathlib import Path
+from types import SimpleNamespace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
 from hypothesis import given, strategies as st
 
-from icefloe.progress import Progress, ProgressBar, Stage, listener_or_bar, silent
+import icefloe
+from icefloe.progress import LogLines, NotebookLine, Progress, ProgressBar, Stage, listener_or_bar, silent
 
 
 class Clock:
@@ -76,3 +83,74 @@ def test_a_listener_hears_of_every_step_at_once() -> None:
     stage.step()
     assert told == [Progress("files", 1, 2), Progress("files", 2, 2)]
     assert listener_or_bar(None) is silent
+
+
+class Displayed:
+    """Stands for a line that a notebook shows."""
+
+    def __init__(self) -> None:
+        self.updates: list[object] = []
+
+    def update(self, line: object) -> None:
+        self.updates.append(line)
+
+
+def test_a_notebook_has_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown, lines = Displayed(), []
+
+    def display(line: object, display_id: bool) -> Displayed:
+        lines.append(line)
+        return shown
+
+    class Kernel:
+        kernel = object()
+
+    notebook = SimpleNamespace(get_ipython=Kernel)
+    monkeypatch.setitem(sys.modules, "IPython", notebook)
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(HTML=str, display=display))
+    assert isinstance(listener_or_bar(None), NotebookLine)
+    clock = Clock()
+    line = NotebookLine(clock)
+    line(Progress("files", 1, 3))
+    assert lines == []
+    clock.now += 3
+    line(Progress("<files>", 2, 3))
+    clock.now += 3
+    line(Progress("<files>", 3, 3))
+    assert lines == ['&lt;files&gt; <progress max="3" value="2"></progress> 2/3']
+    assert shown.updates == ['&lt;files&gt; <progress max="3" value="3"></progress> 3/3']
+
+
+def test_a_log_has_a_line_every_ten_seconds(caplog: pytest.LogCaptureFixture) -> None:
+    clock = Clock()
+    assert listener_or_bar(None) is silent
+    with caplog.at_level("INFO", "icefloe.progress"):
+        assert isinstance(listener_or_bar(None), LogLines)
+        lines = LogLines(clock)
+        for done in range(1, 26):
+            clock.now += 1
+            lines(Progress("files", done, 25))
+    assert [each.message for each in caplog.records] == ["files: 10 of 25", "files: 20 of 25"]
+
+
+def test_scans_and_added_files_tell_how_far_they_are(tmp_path: Path) -> None:
+    catalog = icefloe.load_catalog("lake", type="memory", warehouse="memory://progress/lake")
+    catalog.create_namespace("n")
+    table = catalog.create_table("n.t", "id long")
+    rows = pa.table({"id": [1, 2, 3]})
+    for _ in range(3):
+        table.append(rows)
+    told: list[Progress] = []
+    assert table.scan().to_arrow(progress=told.append).num_rows == 9
+    assert told == [Progress("files", done, 3) for done in (1, 2, 3)]
+    told.clear()
+    assert len(table.scan().to_pandas(progress=told.append)) == len(table.scan().to_polars(progress=told.append)) == 9
+    assert [each.done for each in told] == [1, 2, 3, 1, 2, 3]
+    told.clear()
+    assert table.scan(limit=2).to_arrow(progress=told.append).num_rows == 2
+    assert table.scan("id > 1").count(progress=told.append) == 6
+    assert [each.total for each in told] == [3, 3, 3]
+    told.clear()
+    pq.write_table(rows, tmp_path / "a.parquet")
+    table.add_files([str(tmp_path / "a.parquet")], progress=told.append)
+    assert told == [Progress("files", 1, 1)]

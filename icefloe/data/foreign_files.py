@@ -22,6 +22,7 @@ from icefloe.formats.metrics import FULL, Metrics, MetricsMode, metrics_modes
 from icefloe.formats.parquet.metrics import parquet_metrics, split_offsets
 from icefloe.formats.parquet.reader import ParquetFileReader
 from icefloe.partitioning import transforms as tr
+from icefloe.progress import Listener, watched
 from icefloe.schema import MAX_COLUMN_ID, Schema, Value, decode, name_mapping, reserved, select_ids, types
 from icefloe.storage import Input, Storage, absolute_location, names_below
 
@@ -77,11 +78,17 @@ def describe_files(
     storage: Storage,
     spec: pt.PartitionSpec | None = None,
     workers: int | None = None,
+    progress: Listener | None = None,
 ) -> ForeignFiles:
     """The entries of files, each checked against the table's schema and the partition that its folders name."""
     describe = _Describe(metadata, storage, metadata.spec() if spec is None else spec)
     pairs = list(
-        parallel.in_order(describe, files, default_workers() if workers is None else workers, "icefloe-footers")
+        parallel.in_order(
+            describe,
+            watched("files", files, progress),
+            default_workers() if workers is None else workers,
+            "icefloe-footers",
+        )
     )
     return ForeignFiles(tuple(file for file, _ in pairs), any(needs for _, needs in pairs))
 

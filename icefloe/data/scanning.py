@@ -11,6 +11,7 @@ from icefloe import errors, expressions as ex, manifests as mf, metadata as md, 
 from icefloe.data.extracts import Shown, shown_fields
 from icefloe.data.in_order import in_pieces, read_in_order
 from icefloe.data.task_reader import ReadContext, read_task
+from icefloe.progress import Listener, watched
 from icefloe.schema import Schema, reserved, schema_to_arrow
 from icefloe.storage import Storage
 
@@ -78,9 +79,9 @@ def default_workers() -> int:
     return min(_MOST_WORKERS, 2 * (os.cpu_count() or 1))
 
 
-def to_arrow(scan: planning.TableScan) -> pa.Table:
+def to_arrow(scan: planning.TableScan, progress: Listener | None = None) -> pa.Table:
     """All rows of the scan as a table, in the order of the plan."""
-    batches = _batches(scan, scan.plan_files(), scan.table_columns(), None, shown=scan.extracted)
+    batches = _batches(scan, _watched(scan, progress), scan.table_columns(), None, shown=scan.extracted)
     return pa.Table.from_batches(list(batches), schema=_arrow_schema(scan))
 
 
@@ -97,10 +98,15 @@ def _arrow_schema(scan: planning.TableScan) -> pa.Schema:
     return pa.schema([*schema, *shown_fields(scan.extracted)], schema.metadata)
 
 
-def count(scan: planning.TableScan) -> int:
+def _watched(scan: planning.TableScan, progress: Listener | None) -> Iterable[planning.FileScanTask]:
+    # With a limit, the plan ends early, and nobody knows where.
+    return scan.plan_files() if scan.limit is not None else watched("files", scan.plan_files(), progress)
+
+
+def count(scan: planning.TableScan, progress: Listener | None = None) -> int:
     """How many rows the scan has: from metadata where that is exact, and by reading the other files only."""
     total = 0
-    tasks = scan.plan_files()
+    tasks = _watched(scan, progress)
     context = ReadContext(scan.metadata, scan.file_storage)
 
     def unknown() -> Iterator[planning.FileScanTask]:

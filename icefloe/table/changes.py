@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 from icefloe import commit as cm, expressions as ex, metadata as md, partitioning as pt, properties as props
 from icefloe.commit import structure
 from icefloe.data import ForeignFile, RowsInput, describe_files, foreign_file
+from icefloe.progress import Listener
 from icefloe.schema import SchemaUpdate, create_name_mapping, format_name_mapping
 from icefloe.table.manage_snapshots import ManageSnapshots
 from icefloe.table.update_snapshot import UpdateSnapshot
@@ -152,19 +153,20 @@ class TableChanges(ABC):
         *,
         spec_id: int | None = None,
         workers: int | None = None,
+        progress: Listener | None = None,
     ) -> md.Snapshot | None:
         """Add existing data files as they are: Parquet, or ORC and Avro by their file extensions.
 
         They are checked against the schema first. The partition of a file comes from its `name=value` folders, or from the
         statistics of its columns, in the current partition spec or the one of `spec_id`. Files without field ids give the
-        table a name mapping if it has none.
+        table a name mapping if it has none. `progress` is called for each file that is looked at.
         """
 
         with self._begin() as tx:
             metadata, storage = tx.table_metadata, tx.storage
             foreign = [path if isinstance(path, ForeignFile) else foreign_file(storage, path) for path in file_paths]
             spec = None if spec_id is None else metadata.spec(spec_id)
-            described = describe_files(foreign, metadata, storage, spec, workers)
+            described = describe_files(foreign, metadata, storage, spec, workers, progress)
             if described.need_mapping:
                 known = props.NAME_MAPPING.of(metadata.properties)
                 tx.add(structure.GiveNameMapping(known or format_name_mapping(create_name_mapping(metadata.schema()))))

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from icefloe import errors, planning
 from icefloe.data import changes, scanning
+from icefloe.progress import Listener
 from icefloe.rows import engine_named
 from icefloe.table.polars import lazy_frame
 
@@ -26,9 +27,13 @@ class DataScan(planning.TableScan):
     [{'id': 1}, {'id': 3}]
     """
 
-    def to_arrow(self) -> pa.Table:
-        """All rows as a `pyarrow.Table`."""
-        return scanning.to_arrow(self)
+    def to_arrow(self, progress: Listener | None = None) -> pa.Table:
+        """All rows as a `pyarrow.Table`.
+
+        Args:
+            progress: called for each file; without it, a bar is shown where a person looks and the work has taken two seconds.
+        """
+        return scanning.to_arrow(self, progress)
 
     def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream of Arrow batches, in bounded memory."""
@@ -38,14 +43,14 @@ class DataScan(planning.TableScan):
         """The rows as a stream for any library of Arrow's PyCapsule interface, such as DuckDB or Polars; each call scans anew."""
         return self.to_arrow_batch_reader().__arrow_c_stream__(requested_schema)
 
-    def to_pandas(self, **options: object) -> "pd.DataFrame":
-        """All rows as a pandas DataFrame."""
+    def to_pandas(self, *, progress: Listener | None = None, **options: object) -> "pd.DataFrame":
+        """All rows as a pandas DataFrame; `progress` is that of `to_arrow`, and the options are Arrow's."""
         _installed("pandas")
-        return self.to_arrow().to_pandas(**options)
+        return self.to_arrow(progress).to_pandas(**options)
 
-    def to_polars(self) -> "pl.DataFrame":
+    def to_polars(self, progress: Listener | None = None) -> "pl.DataFrame":
         """All rows as a polars DataFrame."""
-        return _installed("polars").from_arrow(self.to_arrow())
+        return _installed("polars").from_arrow(self.to_arrow(progress))
 
     def to_polars_lazy(self) -> "pl.LazyFrame":
         """The rows as a lazy query of polars: its columns, filters and limit reach the planner, and what they leave out is not read.
@@ -68,9 +73,9 @@ class DataScan(planning.TableScan):
         """The rows as a lazy DataFrame of a Spark session."""
         return engine_named("spark").scan(self, spark)
 
-    def count(self) -> int:
+    def count(self, progress: Listener | None = None) -> int:
         """How many rows there are, from metadata alone where that is exact."""
-        return scanning.count(self)
+        return scanning.count(self, progress)
 
 
 @dataclass(frozen=True)
