@@ -32,12 +32,21 @@ class ServerProcess:
 
     def start(self, environment: Mapping[str, str] | None = None) -> None:
         """Start it, at the port that it had before, and wait until it listens."""
+        self.begin(environment)
+        self.wait()
+
+    def begin(self, environment: Mapping[str, str] | None = None) -> None:
+        """Start it, at the port that it had before."""
         command = [sys.executable, "-m", "icefloe", "serve", "--port", str(self.port), *self.arguments]
         settings = {**os.environ, "PYTHONPATH": str(PROJECT), **_ONE_PROCESS, **(environment or {})}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 command, stdout=log, stderr=subprocess.PIPE, env=settings, cwd=self.log.parent
             )
+
+    def wait(self) -> None:
+        """Wait until it listens."""
+        assert self.process is not None
         assert self.process.stderr is not None
         for line in self.process.stderr:
             event = json.loads(line)
@@ -76,7 +85,9 @@ def server_processes(folder: Path, *arguments: str, count: int = 1) -> Iterator[
     servers = [ServerProcess(arguments, folder / f"server{number}.log") for number in range(count)]
     try:
         for server in servers:
-            server.start()
+            server.begin()
+        for server in servers:
+            server.wait()
         yield servers
     finally:
         for server in servers:
