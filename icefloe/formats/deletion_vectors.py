@@ -96,6 +96,17 @@ class DeletionVector:
                 mask[_values(bitmap & rows).astype(np.int64) + (base - start)] = True
         return mask
 
+    def portable(self, row_count: int) -> bytes:
+        """The deleted rows of a file with `row_count` rows, as a portable 32-bit roaring bitmap; nothing if there are none."""
+        if row_count > _LOW_BITS:
+            raise InvalidValueError(f"a file of {row_count} rows has positions of more than 32 bits")
+        if not self.bitmaps or self.bitmaps[0][0]:
+            return b""
+        _, bitmap = self.bitmaps[0]
+        if bitmap.max() >= row_count:
+            bitmap &= FrozenBitMap(range(row_count))
+        return bytes(bitmap.serialize()) if bitmap else b""
+
     def check_rows(self, row_count: int) -> None:
         """Fail if a position is not a row of a file with `row_count` rows."""
         if self.highest is not None and self.highest >= row_count:

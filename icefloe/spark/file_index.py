@@ -19,7 +19,14 @@ from icefloe.data import default_workers
 from icefloe.expressions import Expression
 from icefloe.schema import NestedField, Value
 from icefloe.spark.catalyst import tree
-from icefloe.spark.directories import constant_rows, file_statuses, hadoop_location, partition_directories, true_indexes
+from icefloe.spark.directories import (
+    constant_rows,
+    file_statuses,
+    hadoop_location,
+    ints,
+    partition_directories,
+    true_indexes,
+)
 from icefloe.spark.gateway import Gateway, Returned, items
 from icefloe.spark.inner_names import PREFIX
 from icefloe.spark.predicates import table_filter
@@ -100,6 +107,17 @@ class ScanFiles:
     """Columns that filters may be about, by name."""
     report: Callable[[], planning.ScanReport | None] = lambda: None
     """What the newest plan did."""
+    live_rows: "LiveRows | None" = None
+    """If deleted rows are left out by a reader of ours."""
+
+
+@dataclass(frozen=True)
+class LiveRows:
+    """A reader that leaves deleted rows out (icefloe/spark/jvm/live_rows.java), and how to get those of a file for it."""
+
+    entry: JavaObject
+    deleted: Callable[[planning.FileScanTask], bytes]
+    """A portable 32-bit roaring bitmap; nothing if all rows are live."""
 
 
 class ScanFileIndex:
@@ -209,17 +227,28 @@ class ScanFileIndex:
         groups: dict[Facts, list[planning.FileScanTask]] = {}
         for task, values in zip(tasks, self._facts(tasks, self._files.constants), strict=True):
             groups.setdefault(values, []).append(task)
-        files = [(task.file.file_path, task.file.file_size_in_bytes) for members in groups.values() for task in members]
-        directories = partition_directories(
-            self._gateway,
-            self._rows(list(groups)),
-            file_statuses(self._gateway, files),
-            [len(members) for members in groups.values()],
-        )
-        size = sum(len(value) for values in groups for value in values if isinstance(value, bytes))
+        directories, size = self._directories(groups)
         if not filters and size <= _MOST_BYTES_KEPT:
             self._listings = {pushed: directories}
         return directories
+
+    def _directories(self, groups: Mapping[Facts, Sequence[planning.FileScanTask]]) -> tuple[JavaObject, int]:
+        """The Java directories of files with the same constants, and how many bytes say which of their rows are deleted."""
+        tasks = [task for members in groups.values() for task in members]
+        statuses = file_statuses(self._gateway, [(task.file.file_path, task.file.file_size_in_bytes) for task in tasks])
+        rows, sizes = self._rows(list(groups)), [len(members) for members in groups.values()]
+        live = self._files.live_rows
+        if live is None:
+            size = sum(len(value) for values in groups for value in values if isinstance(value, bytes))
+            return partition_directories(self._gateway, rows, statuses, sizes), size
+        deleted = list(parallel.in_order(live.deleted, tasks, default_workers()))
+        lengths = list(map(len, deleted))
+        constants = (
+            self._gateway.array(self._gateway.jvm.org.apache.spark.sql.catalyst.InternalRow, rows)
+            if isinstance(rows, list)
+            else rows
+        )
+        return live.entry.directories(constants, statuses, ints(sizes), b"".join(deleted), ints(lengths)), sum(lengths)
 
     def _rows(self, facts: list[Facts]) -> JavaArray | list[JavaObject]:
         """The constants of files as Catalyst's rows."""

@@ -1,7 +1,8 @@
 """How Spark's own Parquet reader reads a table: relations over Python file indexes, with deletes as part of the query.
 
 Files that no delete concerns, files with rows deleted by position, and files with rows deleted by key are a relation each,
-so that clean files cost nothing. Columns are matched by field id, under names that `inner_names` chooses.
+so that clean files cost nothing. Where our reader leaves out rows deleted by position (icefloe/spark/jvm/live_rows.java), it
+reads both of the first; elsewhere each row is tested for its bit in a bitmap. Columns are matched by field id, under names that `inner_names` chooses.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,10 +19,11 @@ from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.schema import Schema, reserved, select_ids, types
 from icefloe.spark import file_index
 from icefloe.spark.column_statistics import TableCounts, counts_of, with_counts
-from icefloe.spark.file_index import Constant, IndexLabel, ScanFileIndex, ScanFiles
+from icefloe.spark.file_index import Constant, IndexLabel, LiveRows, ScanFileIndex, ScanFiles
 from icefloe.spark.gateway import Gateway, col, lit
 from icefloe.spark.hadoop_access import HadoopAccess, hadoop_access
 from icefloe.spark.inner_names import PREFIX, inner_columns
+from icefloe.spark.jvm import door
 from icefloe.spark.scan_plan import FileKind, KeyDeletes, ScanPlans, SnapshotShape
 from icefloe.spark.spark_sessions import check_settings, reading_session
 from icefloe.spark.types import CURRENT_DEFAULT, EXISTS_DEFAULT, TypeMapping, file_schema, user_schema
@@ -63,7 +65,9 @@ class NativeScan:
 
     def frame(self) -> DataFrame:
         """The rows, lazily: files are chosen when Spark plans a query."""
-        kinds = self.shape.kinds if self.hidden is None else self.shape.kinds_with_deletes
+        # Our reader gives clean files as they are, and one relation is planned faster than two.
+        is_one = self.hidden is not None or (self.shape.has_position_deletes and self._reader is not None)
+        kinds = self.shape.kinds_with_deletes if is_one else self.shape.kinds
         planner = ScanPlans(self.scan, kinds, self.hidden)
         parts = [self._part(planner, kind) for kind in kinds]
         rows = reduce(DataFrame.union, parts)
@@ -77,6 +81,15 @@ class NativeScan:
     def _access(self) -> HadoopAccess:
         return hadoop_access(self.scan.storage, self.scan.metadata)
 
+    @cached_property
+    def _reader(self) -> JavaObject | None:
+        """Our reader, which leaves deleted rows out; None if a test of each row does."""
+        return None if self._selects(reserved.DELETED) else door.entry(self.gateway.spark, "live_rows", in_tasks=True)
+
+    def _is_tested(self, kind: FileKind) -> bool:
+        """Whether each row of files of a kind is tested for being deleted."""
+        return kind is not FileKind.CLEAN and self._reader is None
+
     def _selects(self, column: types.NestedField) -> bool:
         return column.field_id in self._projection.fields_by_id
 
@@ -84,7 +97,7 @@ class NativeScan:
         columns = _Columns(self.gateway, self.scan.schema, self.scan.metadata, self._extra(kind))
         rows = self._relation(planner, kind, columns)
         is_deleted: Column | None = None
-        if kind is not FileKind.CLEAN:
+        if self._is_tested(kind):
             is_deleted = self.gateway.cached("is deleted", lambda: self._bit_test(columns.position()))
             if not self._selects(reserved.DELETED):
                 rows = rows.filter(~is_deleted)
@@ -116,7 +129,7 @@ class NativeScan:
     def _extra(self, kind: FileKind) -> list[types.NestedField]:
         """Columns to read beyond the table's schema: lineage, positions, and dropped columns that deletes compare."""
         extra = [*filter(self._selects, (reserved.ROW_ID, reserved.LAST_UPDATED_SEQUENCE_NUMBER))]
-        if kind is not FileKind.CLEAN or self._selects(reserved.POS) or self._selects(reserved.ROW_ID):
+        if self._is_tested(kind) or self._selects(reserved.POS) or self._selects(reserved.ROW_ID):
             extra.append(_optional(reserved.POS))
         if kind is FileKind.KEYS:
             ids = {field_id for group in self.shape.key_deletes for field_id in group.field_ids}
@@ -141,7 +154,7 @@ class NativeScan:
             yield from file_index.partition_constants(
                 fields, lambda task: partition_by_field(task.file, specs, fields), self.mapping
             )
-        if kind is not FileKind.CLEAN:
+        if self._is_tested(kind):
             yield Constant(_BITS, spark_types.StringType(), planner.bitmap, True)
         if kind is FileKind.KEYS:
             yield Constant(_SCOPE, spark_types.StringType(), self._scope, True)
@@ -160,13 +173,15 @@ class NativeScan:
                 ", ".join(constant.name for constant in constants),
             )
         )
+        has_size = kind is (FileKind.CLEAN if FileKind.CLEAN in planner.kinds else FileKind.POSITIONS)
         files = ScanFiles(
             self._label(_PARTS[kind], identity),
             lambda pushed: planner.tasks(pushed, kind),
             constants,
-            total_size(snapshot) if snapshot is not None and kind is FileKind.CLEAN else 0,
+            total_size(snapshot) if snapshot is not None and has_size else 0,
             columns.by_name,
             lambda: planner.report,
+            None if kind is FileKind.CLEAN or self._reader is None else LiveRows(self._reader, planner.roaring),
         )
         # With deletes there are several relations, of whose union Spark knows no distinct values.
         is_whole = self.shape.kinds == (FileKind.CLEAN,) and self.hidden is None
@@ -195,7 +210,9 @@ class NativeScan:
             gateway.type(file_index.schema_of(files.constants)),
             gateway.type(schema),
             gateway.none(),
-            gateway.cached("parquet", sources.parquet.ParquetFileFormat),
+            gateway.cached("parquet", sources.parquet.ParquetFileFormat)
+            if files.live_rows is None
+            else gateway.cached("live rows", files.live_rows.entry.format),
             gateway.map({**_OPTIONS, **access.settings})
             if access.settings
             else gateway.cached("options", lambda: gateway.map(_OPTIONS)),

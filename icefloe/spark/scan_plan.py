@@ -28,6 +28,8 @@ _MANIFESTS_LOOKED_AT = 64
 _BITS_PER_WORD = 64
 _MOST_ROWS = 1 << 33
 """A bit for each of this many rows is a gigabyte."""
+_MOST_ROWS_OF_READER = (1 << 31) - 1
+"""Spark's vectorized reader, and the bitmap of ours, count rows of a file by ints."""
 OF_DATA = wanted("file_path", "file_format", "file_size_in_bytes", "key_metadata", "split_offsets", "sort_order_id")
 """What a plan without a filter decodes, so that it finds these manifests in memory."""
 
@@ -127,16 +129,16 @@ def _live_deletes(source: ManifestSource, manifests: Sequence[ManifestFile]) -> 
 class ScanPlans:
     """Plans one scan for the filters of queries; the relations of a DataFrame, and threads, share it.
 
-    `kinds` are those that somebody asks for; others are an error. `hidden` are rows to skip besides the deleted ones, by file;
-    with them, every file counts as one with deletes.
+    `kinds` are those that somebody asks for; others are an error. Without `CLEAN`, every file counts as one with deletes.
+    `hidden` are rows to skip besides the deleted ones, by file.
     """
 
     def __init__(
         self, scan: TableScan, kinds: Sequence[FileKind], hidden: Mapping[str, DeletionVector] | None = None
     ) -> None:
         self.scan = scan
-        self._kinds = kinds
-        self._hidden = hidden
+        self.kinds = kinds
+        self._hidden = {} if hidden is None else hidden
         self._plans: BoundedCache[Expression, dict[FileKind, list[FileScanTask]]] = BoundedCache(_PLANS_KEPT)
         self._deletes = DeleteLoader(scan.metadata, scan.storage)
         self.report: ScanReport | None = None
@@ -152,10 +154,10 @@ class ScanPlans:
         scan = replace(self.scan, row_filter=conjunction(base, pushed), limit=None)
         tasks: dict[FileKind, list[FileScanTask]] = {kind: [] for kind in FileKind}
         for task in scan.plan_files():
-            tasks[_kind(task, self._hidden is not None)].append(task)
+            tasks[_kind(task, FileKind.CLEAN not in self.kinds)].append(task)
         self.report = scan.report
         for kind in FileKind:
-            if tasks[kind] and kind not in self._kinds:
+            if tasks[kind] and kind not in self.kinds:
                 raise StateError(
                     f"{tasks[kind][0].file.file_path} has deletes that the summary of its snapshot does not speak of; read the"
                     " table with the option read.engine = arrow"
@@ -167,21 +169,32 @@ class ScanPlans:
 
         Spark's test of a bit reads memory unchecked, so every row of the file must have one.
         """
-        rows = task.file.record_count
-        if not 0 <= rows <= _MOST_ROWS:
-            raise CorruptFileError(
-                task.file.file_path, f"its manifest claims {rows} rows, more than can be deleted from"
-            )
+        vector, rows = self._deleted(task, _MOST_ROWS)
         is_deleted = np.zeros((rows // _BITS_PER_WORD + 1) * _BITS_PER_WORD, np.bool_)
-        vector = self._deletes.positions(task)
-        if self._hidden is not None:
-            vector = vector.union(self._hidden.get(task.file.file_path, DeletionVector()))
         positions = vector.positions()
         is_deleted[positions[positions < rows]] = True
         return np.packbits(is_deleted, bitorder="little").tobytes()
 
+    def roaring(self, task: FileScanTask) -> bytes:
+        """The rows of the task's file that are deleted by position, as a portable 32-bit bitmap; nothing if none is."""
+        if not (task.deletion_vector or task.position_deletes or self._hidden):
+            return b""
+        vector, rows = self._deleted(task, _MOST_ROWS_OF_READER)
+        return vector.portable(rows)
 
-def _kind(task: FileScanTask, has_hidden: bool) -> FileKind:
+    def _deleted(self, task: FileScanTask, most_rows: int) -> tuple[DeletionVector, int]:
+        """The rows that are deleted by position or hidden, and how many rows the file has."""
+        rows = task.file.record_count
+        if not 0 <= rows <= most_rows:
+            raise CorruptFileError(
+                task.file.file_path, f"its manifest claims {rows} rows, more than can be deleted from"
+            )
+        vector = self._deletes.positions(task)
+        hidden = self._hidden.get(task.file.file_path)
+        return vector if hidden is None else vector.union(hidden), rows
+
+
+def _kind(task: FileScanTask, all_have_deletes: bool) -> FileKind:
     if task.file.file_format != "parquet":
         raise StateError(
             f"{task.file.file_path} is a file of format {task.file.file_format}, which Spark itself cannot read by field id;"
@@ -191,4 +204,4 @@ def _kind(task: FileScanTask, has_hidden: bool) -> FileKind:
         raise StateError(f"{task.file.file_path} is encrypted, and Spark itself cannot decrypt it")
     if task.equality_deletes:
         return FileKind.KEYS
-    return FileKind.POSITIONS if task.deletes or has_hidden else FileKind.CLEAN
+    return FileKind.POSITIONS if task.deletes or all_have_deletes else FileKind.CLEAN

@@ -66,23 +66,26 @@ public class Entry {
 
   /**
    * The files as Spark lists them: each row of constants with as many of the files as its size says, and with each file its
-   * deleted rows, which are one part of `deleted` after the other.
+   * deleted rows, which are the next bytes of `deleted`. Sizes and lengths are numbers of four bytes.
    */
-  public Seq directories(InternalRow[] rows, FileStatus[] statuses, byte[] sizes, byte[] deleted, byte[] lengths) {
+  public Seq directories(Object rows, Object statuses, byte[] sizes, byte[] deleted, byte[] lengths) {
+    InternalRow[] constants = (InternalRow[]) rows;
     ByteBuffer sizeOf = ByteBuffer.wrap(sizes);
     ByteBuffer lengthOf = ByteBuffer.wrap(lengths);
     ArrayList directories = new ArrayList();
     int file = 0;
     int start = 0;
-    for (int i = 0; i < rows.length; i++) {
+    for (int i = 0; i < constants.length; i++) {
       ArrayList files = new ArrayList();
       for (int end = file + sizeOf.getInt(); file < end; file++) {
         int next = start + lengthOf.getInt();
-        byte[] own = Arrays.copyOfRange(deleted, start, next);
-        files.add(new FileStatusWithMetadata(statuses[file], new Map.Map1(LiveRowsFormat.DELETED, own)));
+        Map facts = next == start
+            ? (Map) scala.collection.immutable.Map$.MODULE$.empty()
+            : (Map) new Map.Map1(LiveRowsFormat.DELETED, Arrays.copyOfRange(deleted, start, next));
+        files.add(new FileStatusWithMetadata(((FileStatus[]) statuses)[file], facts));
         start = next;
       }
-      directories.add(new PartitionDirectory(rows[i], CollectionConverters.asScala(files).toSeq()));
+      directories.add(new PartitionDirectory(constants[i], CollectionConverters.asScala(files).toSeq()));
     }
     return CollectionConverters.asScala(directories).toSeq();
   }
@@ -151,8 +154,10 @@ class LiveRowsFormat extends ParquetFileFormat {
 
   /** The deleted rows of a file. */
   static BitSet deleted(PartitionedFile file) throws IOException {
+    Option bytes = file.otherConstantMetadataColumnValues().get(DELETED);
+    if (bytes.isEmpty()) return new BitSet();
     RoaringBitmap rows = new RoaringBitmap();
-    rows.deserialize(ByteBuffer.wrap((byte[]) file.otherConstantMetadataColumnValues().apply(DELETED)));
+    rows.deserialize(ByteBuffer.wrap((byte[]) bytes.get()));
     return BitSetUtil.bitsetOf(rows);
   }
 }
@@ -172,7 +177,9 @@ class LiveVectors extends AbstractFunction1 implements Serializable {
   public Object apply(Object file) {
     RecordReaderIterator batches = (RecordReaderIterator) reader.apply(file);
     try {
-      LivePositions live = new LivePositions(position, LiveRowsFormat.deleted((PartitionedFile) file));
+      BitSet deleted = LiveRowsFormat.deleted((PartitionedFile) file);
+      if (deleted.isEmpty() && position < 0) return batches;
+      LivePositions live = new LivePositions(position, deleted);
       VectorizedParquetRecordReader vectors = (VectorizedParquetRecordReader) SparkReader.wrapped().get(batches);
       SparkReader.generator().set(vectors, live);
       if (!inBatches) vectors.enableReturningBatches();
