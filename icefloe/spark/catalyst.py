@@ -66,10 +66,21 @@ class NotUnderstood(Exception):
     """Part of a predicate that says nothing about files."""
 
 
-def tree(expression: JavaObject) -> Node:
-    """The tree of a Catalyst expression, read by one call."""
-    nodes = json.loads(expression.toJSON())
-    node, used = _read(nodes, 0, lambda: expression)
+@dataclass(frozen=True, slots=True)
+class SentExpression:
+    """A Catalyst expression whose JSON is known already, and a way to the original."""
+
+    nodes: Sequence[JSON]
+    real: Callable[[], JavaObject]
+
+
+def tree(expression: JavaObject | SentExpression) -> Node:
+    """The tree of a Catalyst expression, read by one call, or by none."""
+    if isinstance(expression, SentExpression):
+        nodes, real = expression.nodes, expression.real
+    else:
+        nodes, real = json.loads(expression.toJSON()), lambda: expression
+    node, used = _read(nodes, 0, real)
     if used != len(nodes):
         raise NotUnderstood
     return node

@@ -133,13 +133,8 @@ def true_indexes(gateway: Gateway, predicate: JavaObject, rows: JavaArray, count
 def int_array(gateway: Gateway, numbers: Sequence[int]) -> JavaArray:
     """A Java array of ints."""
     array = gateway.new_array(gateway.jvm.int, len(numbers))
-    gateway.jvm.java.nio.ByteBuffer.wrap(ints(numbers)).asIntBuffer().get(array)
+    gateway.jvm.java.nio.ByteBuffer.wrap(struct.pack(f">{len(numbers)}i", *numbers)).asIntBuffer().get(array)
     return array
-
-
-def ints(numbers: Sequence[int]) -> bytes:
-    """Numbers of four bytes, as a Java buffer reads them."""
-    return struct.pack(f">{len(numbers)}i", *numbers)
 
 
 class _Handles:

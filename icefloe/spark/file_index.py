@@ -1,4 +1,4 @@
-"""The files of a scan as Spark asks for them: a Python object that serves as the `FileIndex` of a relation.
+"""The files of a scan as Spark asks for them, and a Python object that serves as the `FileIndex` of a relation.
 
 Spark calls `listFiles` while it plans a query, with all predicates that it could push down, and that is when the table is
 planned. Facts about a file reach executors with it, as columns that are constant in the file. Predicates on constant columns
@@ -18,15 +18,8 @@ from icefloe import parallel, planning
 from icefloe.data import default_workers
 from icefloe.expressions import Expression
 from icefloe.schema import NestedField, Value
-from icefloe.spark.catalyst import tree
-from icefloe.spark.directories import (
-    constant_rows,
-    file_statuses,
-    hadoop_location,
-    ints,
-    partition_directories,
-    true_indexes,
-)
+from icefloe.spark.catalyst import Node, tree
+from icefloe.spark.directories import constant_rows, file_statuses, hadoop_location, partition_directories, true_indexes
 from icefloe.spark.gateway import Gateway, Returned, items
 from icefloe.spark.inner_names import PREFIX
 from icefloe.spark.predicates import table_filter
@@ -37,7 +30,7 @@ logger = logging.getLogger("icefloe.spark")
 
 Facts: TypeAlias = tuple[Value | None, ...]
 """The values of the constants of a file."""
-_MOST_BYTES_KEPT = 64 << 20
+MOST_BYTES_KEPT = 64 << 20
 """Bitmaps of deleted rows beyond this are not kept in the JVM for the next query."""
 
 
@@ -107,26 +100,80 @@ class ScanFiles:
     """Columns that filters may be about, by name."""
     report: Callable[[], planning.ScanReport | None] = lambda: None
     """What the newest plan did."""
-    live_rows: "LiveRows | None" = None
-    """If deleted rows are left out by a reader of ours."""
+    deleted: Callable[[planning.FileScanTask], bytes] | None = None
+    """If a reader of ours leaves out deleted rows: those of a file, as a portable 32-bit roaring bitmap, or nothing."""
 
 
-@dataclass(frozen=True)
-class LiveRows:
-    """A reader that leaves deleted rows out (icefloe/spark/jvm/live_rows.java), and how to get those of a file for it."""
+class FileLister:
+    """Answers what Spark asks about the files of a relation, for whatever stands before Spark as its `FileIndex`."""
 
-    entry: JavaObject
-    deleted: Callable[[planning.FileScanTask], bytes]
-    """A portable 32-bit roaring bitmap; nothing if all rows are live."""
+    def __init__(self, gateway: Gateway, files: ScanFiles) -> None:
+        self.gateway = gateway
+        self.files = files
+
+    def shown(self) -> str:
+        """What plans show; short, as Spark shows no more than a hundred characters of it."""
+        label = self.files.label
+        shown = f"{label.table}@{label.snapshot_id} native, {label.part}"
+        report = self.files.report()
+        return (
+            shown if report is None else f"{shown}, {report.counts.result_data_files}/{report.counts.data_files} files"
+        )
+
+    def locations(self) -> list[str]:
+        """All files, as `DataFrame.inputFiles` shows them."""
+        return [hadoop_location(task.file.file_path) for task in self.files.plan(table_filter((), {}))]
+
+    def groups(self, pushed: Expression, filters: Sequence[JavaObject]) -> dict[Facts, list[planning.FileScanTask]]:
+        """The files for a filter and for Catalyst predicates on constants, by their constants."""
+        tasks = self.files.plan(pushed)
+        for predicate in filters:
+            tasks = self._matching(tasks, predicate)
+        # Spark's reader would wait for the other end of a pipe.
+        check_regular(task.file.file_path for task in tasks)
+        groups: dict[Facts, list[planning.FileScanTask]] = {}
+        for task, values in zip(tasks, self._facts(tasks, self.files.constants), strict=True):
+            groups.setdefault(values, []).append(task)
+        return groups
+
+    def is_always_true(self, predicate: Node) -> bool:
+        """Whether it only says that a constant of every file is not null, as Spark adds on its own."""
+        nodes = list(predicate.walk())
+        if [node.name for node in nodes] != ["IsNotNull", "AttributeReference"]:
+            return False
+        return any(constant.is_always and constant.name == nodes[1].facts["name"] for constant in self.files.constants)
+
+    def _facts(self, tasks: Sequence[planning.FileScanTask], constants: Sequence[Constant]) -> list[Facts]:
+        """The constants of each file; some are read from a store, so several at once."""
+        if not constants:
+            return [()] * len(tasks)
+        return list(
+            parallel.in_order(lambda task: tuple(constant.of(task) for constant in constants), tasks, default_workers())
+        )
+
+    def _matching(
+        self, tasks: Sequence[planning.FileScanTask], predicate: JavaObject
+    ) -> Sequence[planning.FileScanTask]:
+        """The files for which a Catalyst predicate on constant columns is true, evaluated by Catalyst itself."""
+        attributes = items(predicate.references().toSeq())
+        by_name = {constant.name: constant for constant in self.files.constants}
+        constants = [by_name[attribute.name()] for attribute in attributes]
+        expressions = self.gateway.expressions
+        known = getattr(expressions, "package$AttributeSeq")(self.gateway.seq(attributes))
+        bound = expressions.InterpretedPredicate(expressions.BindReferences.bindReference(predicate, known, False))
+        facts = self._facts(tasks, constants)
+        rows = constant_rows(self.gateway, [constant.data_type for constant in constants], facts)
+        return [tasks[index] for index in true_indexes(self.gateway, bound, rows, len(tasks))]
 
 
 class ScanFileIndex:
-    """A `FileIndex` whose files are planned when Spark asks for them."""
+    """A `FileIndex` in Python, whose files are planned when Spark asks for them; for sessions without Java classes of ours."""
 
-    def __init__(self, gateway: Gateway, files: ScanFiles, check: Callable[[], None]) -> None:
+    def __init__(self, lister: FileLister, check: Callable[[], None]) -> None:
         """`check` raises if Spark would misread the files under its settings at that time."""
-        self._gateway = gateway
-        self._files = files
+        self._lister = lister
+        self._gateway = lister.gateway
+        self._files = lister.files
         self._check = check
         self._returned = Returned()
         self._listings: dict[Expression, JavaObject] = {}
@@ -141,7 +188,9 @@ class ScanFileIndex:
         try:
             self._check()
             pushed = table_filter(items(data_filters), self._files.columns, for_files_only=True)
-            filters = [predicate for predicate in items(partition_filters) if not self._is_always_true(predicate)]
+            filters = [
+                predicate for predicate in items(partition_filters) if not self._lister.is_always_true(tree(predicate))
+            ]
             return self._returned(self._listed(pushed, filters))
         except Exception:
             logger.exception("planning of %s failed", self._files.label)
@@ -149,7 +198,7 @@ class ScanFileIndex:
 
     def rootPaths(self) -> JavaObject:  # noqa: N802  # Spark's name
         """Nothing is below it: Spark only shows it in `explain()`."""
-        shown = self._shown()
+        shown = self._lister.shown()
         if shown not in self._roots:
             # Spark asks many times while it plans a query.
             path = self._gateway.jvm.org.apache.hadoop.fs.Path("icefloe", None, "/" + shown)
@@ -157,9 +206,8 @@ class ScanFileIndex:
         return self._returned(self._roots[shown])
 
     def inputFiles(self) -> JavaObject:  # noqa: N802  # Spark's name
-        """All files, as `DataFrame.inputFiles` shows them."""
-        tasks = self._files.plan(table_filter((), {}))
-        return self._returned(self._gateway.texts([hadoop_location(task.file.file_path) for task in tasks]))
+        """All files."""
+        return self._returned(self._gateway.texts(self._lister.locations()))
 
     def refresh(self) -> None:
         """A snapshot never changes."""
@@ -201,54 +249,22 @@ class ScanFileIndex:
 
     # -- planning
 
-    def _shown(self) -> str:
-        # Short, as Spark shows no more than a hundred characters of it.
-        label = self._files.label
-        shown = f"{label.table}@{label.snapshot_id} native, {label.part}"
-        report = self._files.report()
-        return (
-            shown if report is None else f"{shown}, {report.counts.result_data_files}/{report.counts.data_files} files"
-        )
-
-    def _facts(self, tasks: Sequence[planning.FileScanTask], constants: Sequence[Constant]) -> list[Facts]:
-        """The constants of each file; some are read from a store, so several at once."""
-        workers = default_workers() if constants else 1
-        return list(parallel.in_order(lambda task: tuple(constant.of(task) for constant in constants), tasks, workers))
-
     def _listed(self, pushed: Expression, filters: Sequence[JavaObject]) -> JavaObject:
         """The Java directories for a filter, kept for queries with the same filter, as a snapshot never changes."""
         if not filters and pushed in self._listings:
             return self._listings[pushed]
-        tasks = self._files.plan(pushed)
-        for predicate in filters:
-            tasks = self._matching(tasks, predicate)
-        # Spark's reader would wait for the other end of a pipe.
-        check_regular(task.file.file_path for task in tasks)
-        groups: dict[Facts, list[planning.FileScanTask]] = {}
-        for task, values in zip(tasks, self._facts(tasks, self._files.constants), strict=True):
-            groups.setdefault(values, []).append(task)
-        directories, size = self._directories(groups)
-        if not filters and size <= _MOST_BYTES_KEPT:
+        groups = self._lister.groups(pushed, filters)
+        files = [(task.file.file_path, task.file.file_size_in_bytes) for members in groups.values() for task in members]
+        directories = partition_directories(
+            self._gateway,
+            self._rows(list(groups)),
+            file_statuses(self._gateway, files),
+            [len(members) for members in groups.values()],
+        )
+        size = sum(len(value) for values in groups for value in values if isinstance(value, bytes))
+        if not filters and size <= MOST_BYTES_KEPT:
             self._listings = {pushed: directories}
         return directories
-
-    def _directories(self, groups: Mapping[Facts, Sequence[planning.FileScanTask]]) -> tuple[JavaObject, int]:
-        """The Java directories of files with the same constants, and how many bytes say which of their rows are deleted."""
-        tasks = [task for members in groups.values() for task in members]
-        statuses = file_statuses(self._gateway, [(task.file.file_path, task.file.file_size_in_bytes) for task in tasks])
-        rows, sizes = self._rows(list(groups)), [len(members) for members in groups.values()]
-        live = self._files.live_rows
-        if live is None:
-            size = sum(len(value) for values in groups for value in values if isinstance(value, bytes))
-            return partition_directories(self._gateway, rows, statuses, sizes), size
-        deleted = list(parallel.in_order(live.deleted, tasks, default_workers()))
-        lengths = list(map(len, deleted))
-        constants = (
-            self._gateway.array(self._gateway.jvm.org.apache.spark.sql.catalyst.InternalRow, rows)
-            if isinstance(rows, list)
-            else rows
-        )
-        return live.entry.directories(constants, statuses, ints(sizes), b"".join(deleted), ints(lengths)), sum(lengths)
 
     def _rows(self, facts: list[Facts]) -> JavaArray | list[JavaObject]:
         """The constants of files as Catalyst's rows."""
@@ -257,26 +273,3 @@ class ScanFileIndex:
                 facts
             )
         return constant_rows(self._gateway, [constant.data_type for constant in self._files.constants], facts)
-
-    def _is_always_true(self, predicate: JavaObject) -> bool:
-        """Whether it only says that a constant of every file is not null, as Spark adds on its own."""
-        shape = [node.name for node in tree(predicate).walk()]
-        return shape == ["IsNotNull", "AttributeReference"] and self._asked(predicate)[1][0].is_always
-
-    def _asked(self, predicate: JavaObject) -> tuple[list[JavaObject], list[Constant]]:
-        """The attributes of a predicate, and their constants."""
-        attributes = items(predicate.references().toSeq())
-        by_name = {constant.name: constant for constant in self._files.constants}
-        return attributes, [by_name[attribute.name()] for attribute in attributes]
-
-    def _matching(
-        self, tasks: Sequence[planning.FileScanTask], predicate: JavaObject
-    ) -> Sequence[planning.FileScanTask]:
-        """The files for which a Catalyst predicate on constant columns is true, evaluated by Catalyst itself."""
-        attributes, constants = self._asked(predicate)
-        expressions = self._gateway.expressions
-        known = getattr(expressions, "package$AttributeSeq")(self._gateway.seq(attributes))
-        bound = expressions.InterpretedPredicate(expressions.BindReferences.bindReference(predicate, known, False))
-        facts = self._facts(tasks, constants)
-        rows = constant_rows(self._gateway, [constant.data_type for constant in constants], facts)
-        return [tasks[index] for index in true_indexes(self._gateway, bound, rows, len(tasks))]

@@ -2,9 +2,11 @@
 
 Files that no delete concerns, files with rows deleted by position, and files with rows deleted by key are a relation each,
 so that clean files cost nothing. Where our reader leaves out rows deleted by position (icefloe/spark/jvm/live_rows.java), it
-reads both of the first; elsewhere each row is tested for its bit in a bitmap. Columns are matched by field id, under names that `inner_names` chooses.
+reads both of the first; elsewhere each row is tested for its bit in a bitmap. Columns
+are matched by field id, under names that `inner_names` chooses.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
@@ -18,14 +20,15 @@ from icefloe.expressions import AlwaysTrue
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.schema import Schema, reserved, select_ids, types
 from icefloe.spark import file_index
+from icefloe.spark.asked_files import AskedFiles
 from icefloe.spark.column_statistics import TableCounts, counts_of, with_counts
-from icefloe.spark.file_index import Constant, IndexLabel, LiveRows, ScanFileIndex, ScanFiles
+from icefloe.spark.file_index import Constant, FileLister, IndexLabel, ScanFileIndex, ScanFiles
 from icefloe.spark.gateway import Gateway, col, lit
 from icefloe.spark.hadoop_access import HadoopAccess, hadoop_access
 from icefloe.spark.inner_names import PREFIX, inner_columns
 from icefloe.spark.jvm import door
 from icefloe.spark.scan_plan import FileKind, KeyDeletes, ScanPlans, SnapshotShape
-from icefloe.spark.spark_sessions import check_settings, reading_session
+from icefloe.spark.spark_sessions import ReadSettings, read_settings, reading_session
 from icefloe.spark.types import CURRENT_DEFAULT, EXISTS_DEFAULT, TypeMapping, file_schema, user_schema
 from icefloe.spark.user_side import filter_column, quoted_name, to_user
 
@@ -82,9 +85,16 @@ class NativeScan:
         return hadoop_access(self.scan.storage, self.scan.metadata)
 
     @cached_property
+    def _index(self) -> JavaObject | None:
+        """Our file index in Java; None if Spark asks Python for everything."""
+        return door.entry(self.gateway.spark, "scan_index")
+
+    @cached_property
     def _reader(self) -> JavaObject | None:
         """Our reader, which leaves deleted rows out; None if a test of each row does."""
-        return None if self._selects(reserved.DELETED) else door.entry(self.gateway.spark, "live_rows", in_tasks=True)
+        if self._index is None or self._selects(reserved.DELETED):
+            return None
+        return door.entry(self.gateway.spark, "live_rows", in_tasks=True)
 
     def _is_tested(self, kind: FileKind) -> bool:
         """Whether each row of files of a kind is tested for being deleted."""
@@ -181,7 +191,7 @@ class NativeScan:
             total_size(snapshot) if snapshot is not None and has_size else 0,
             columns.by_name,
             lambda: planner.report,
-            None if kind is FileKind.CLEAN or self._reader is None else LiveRows(self._reader, planner.roaring),
+            None if kind is FileKind.CLEAN or self._reader is None else planner.roaring,
         )
         # With deletes there are several relations, of whose union Spark knows no distinct values.
         is_whole = self.shape.kinds == (FileKind.CLEAN,) and self.hidden is None
@@ -196,34 +206,44 @@ class NativeScan:
 
     def _frame_of(self, files: ScanFiles, columns: "_Columns", counts: TableCounts | None = None) -> DataFrame:
         """The DataFrame of a Parquet relation, whose files are read with the settings of a suitable session."""
-        gateway, schema = self.gateway, columns.schema(self.mapping)
-        session = reading_session(gateway, schema, needs_ids=columns.needs_ids)
-        access = self._access
-
-        def check() -> None:
-            access.check()
-            check_settings(gateway, session, schema, needs_ids=columns.needs_ids)
-
-        sources = gateway.callbacks().jvm.org.apache.spark.sql.execution.datasources
-        relation = sources.HadoopFsRelation(
-            ScanFileIndex(gateway, files, check),
-            gateway.type(file_index.schema_of(files.constants)),
-            gateway.type(schema),
-            gateway.none(),
-            gateway.cached("parquet", sources.parquet.ParquetFileFormat)
-            if files.live_rows is None
-            else gateway.cached("live rows", files.live_rows.entry.format),
-            gateway.map({**_OPTIONS, **access.settings})
-            if access.settings
-            else gateway.cached("options", lambda: gateway.map(_OPTIONS)),
-            session,
-        )
+        gateway = self.gateway.callbacks()
+        relation = self._relation_of(gateway, files, columns)
         if self.is_streaming:
             nodes = gateway.load_class("org.apache.spark.sql.execution.datasources.LogicalRelation$")
             return gateway.frame_of(nodes.getField("MODULE$").get(None).apply(relation, True))
         if counts is not None:
             return gateway.frame_of(with_counts(gateway, relation, self.name, counts, columns.by_name))
         return gateway.frame(gateway.spark._jsparkSession.baseRelationToDataFrame(relation))
+
+    def _relation_of(self, gateway: Gateway, files: ScanFiles, columns: "_Columns") -> JavaObject:
+        schema, access, lister = columns.schema(self.mapping), self._access, FileLister(gateway, files)
+        java_schema, constants = gateway.type(schema), gateway.type(file_index.schema_of(files.constants))
+        options = {**_OPTIONS, **access.settings}
+
+        def check(settings: ReadSettings) -> None:
+            access.check()
+            settings.check(needs_ids=columns.needs_ids)
+
+        if self._index is None:
+            current = read_settings(gateway, gateway.spark._jsparkSession, schema)
+            session = reading_session(gateway.spark, current, needs_ids=columns.needs_ids)
+            sources = gateway.jvm.org.apache.spark.sql.execution.datasources
+            index = ScanFileIndex(lister, lambda: check(read_settings(gateway, session, schema)))
+            parts = (index, constants, java_schema, gateway.none(), self._format(gateway, files), gateway.map(options))
+            return sources.HadoopFsRelation(*parts, session)
+        current = ReadSettings(*json.loads(self._index.settings(gateway.spark._jsparkSession, java_schema)))
+        session = reading_session(gateway.spark, current, needs_ids=columns.needs_ids)
+        asked = AskedFiles(lister, check, is_lasting=not access.settings)
+        named = (str(files.label), lister.shown(), str(files.size))
+        return self._index.relation(
+            session, asked, *named, constants, java_schema, self._format(gateway, files), gateway.map(options)
+        )
+
+    def _format(self, gateway: Gateway, files: ScanFiles) -> JavaObject:
+        if files.deleted is None or self._reader is None:
+            sources = gateway.jvm.org.apache.spark.sql.execution.datasources
+            return gateway.cached("parquet", sources.parquet.ParquetFileFormat)
+        return gateway.cached("live rows", self._reader.format)
 
     # -- deletes
 

@@ -69,7 +69,9 @@ _NOT_USABLE = (
 """Errors from reading an unknown predicate, which is then ignored, since it only makes a query faster."""
 
 
-def table_filter(filters: Iterable[JavaObject], columns: Columns, *, for_files_only: bool = False) -> ex.Expression:
+def table_filter(
+    filters: Iterable[JavaObject | catalyst.SentExpression], columns: Columns, *, for_files_only: bool = False
+) -> ex.Expression:
     """A predicate that is true wherever all of these Catalyst filters are; `columns` are those of the relation, by name.
 
     One that is for files only, and is never asked of rows, may be about what is in variants: Spark casts by rules of its own.

@@ -9,6 +9,7 @@ of the relation instead. What cannot be said there is set in a clone of the sess
 """
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame, SparkSession, types as spark_types
@@ -66,39 +67,43 @@ def static_session(spark: SparkSession) -> SparkSession:
     return clone_with(spark, {"spark.sql.adaptive.enabled": "false", _PARTITIONS: str(partitions)})
 
 
-def reading_session(gateway: Gateway, schema: spark_types.StructType, *, needs_ids: bool) -> JavaObject:
-    """The session, as Java has it, whose settings are right for columns of this Spark type, which only ids may distinguish."""
-    session = gateway.spark._jsparkSession
+class ReadSettings(NamedTuple):
+    """How a session's Parquet reader is set for some columns."""
+
+    bytes_are_text: bool
+    by_id: bool
+    """Whether it finds columns by their ids."""
+
+    def check(self, *, needs_ids: bool) -> None:
+        """Fail if files would be misread, since settings of a relation's session were changed after it was made."""
+        if self.bytes_are_text:
+            raise StateError(
+                f"{_BYTES_ARE_TEXT} was turned on after the DataFrame was made, and Spark would now take bytes for text;"
+                " make the DataFrame again, or set it to false"
+            )
+        if needs_ids and not self.by_id:
+            raise StateError(
+                f"{' or '.join(_VECTORIZED)} was turned off after the DataFrame was made, and Spark would now find its"
+                f" columns by name; make the DataFrame again, or set {_BY_ID} to true"
+            )
+
+
+def reading_session(spark: SparkSession, settings: ReadSettings, *, needs_ids: bool) -> JavaObject:
+    """The session, as Java has it, or a clone, whose settings are right for columns which only ids may distinguish."""
     changes = {}
-    if _takes_bytes_for_text(session):
+    if settings.bytes_are_text:
         changes[_BYTES_ARE_TEXT] = "false"
-    if needs_ids and not _reads_by_id(gateway, session, schema):
+    if needs_ids and not settings.by_id:
         changes |= dict.fromkeys(_VECTORIZED, "true")
-    return _clone(session, changes) if changes else session
+    return _clone(spark._jsparkSession, changes) if changes else spark._jsparkSession
 
 
-def check_settings(gateway: Gateway, session: JavaObject, schema: spark_types.StructType, *, needs_ids: bool) -> None:
-    """Fail if the settings of a relation's session were changed since, so that files would be misread."""
-    if _takes_bytes_for_text(session):
-        raise StateError(
-            f"{_BYTES_ARE_TEXT} was turned on after the DataFrame was made, and Spark would now take bytes for text; make the"
-            " DataFrame again, or set it to false"
-        )
-    if needs_ids and not _reads_by_id(gateway, session, schema):
-        raise StateError(
-            f"{' or '.join(_VECTORIZED)} was turned off after the DataFrame was made, and Spark would now find its columns"
-            f" by name; make the DataFrame again, or set {_BY_ID} to true"
-        )
-
-
-def _takes_bytes_for_text(session: JavaObject) -> bool:
-    return bool(session.sessionState().conf().isParquetBinaryAsString())
-
-
-def _reads_by_id(gateway: Gateway, session: JavaObject, schema: spark_types.StructType) -> bool:
+def read_settings(gateway: Gateway, session: JavaObject, schema: spark_types.StructType) -> ReadSettings:
+    """How a session, as Java has it, is set for columns of this Spark type."""
     settings = session.sessionState().conf()
     parquet = gateway.jvm.org.apache.spark.sql.execution.datasources.parquet
-    return bool(
+    by_id = (
         parquet.ParquetUtils.isBatchReadSupportedForSchema(settings, gateway.type(schema))
         or settings.parquetFieldIdReadEnabled()
     )
+    return ReadSettings(bool(settings.isParquetBinaryAsString()), bool(by_id))

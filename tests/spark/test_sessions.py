@@ -15,7 +15,7 @@ import pytest
 
 from icefloe.errors import InvalidInputError, NotInstalledError
 from icefloe.spark.connect import check_java, connect
-from icefloe.spark.file_index import ScanFileIndex
+from icefloe.spark.asked_files import AskedFiles
 from icefloe.spark.session import Session
 from tests.spark.reading import new_catalog
 
@@ -76,7 +76,7 @@ def test_indexes_are_let_go(ice: Session) -> None:
     pool = gateway.gateway_property.pool
 
     def held() -> set[str]:
-        return {key for key, each in list(pool.dict.items()) if isinstance(each, ScanFileIndex)}
+        return {key for key, each in list(pool.dict.items()) if isinstance(each, AskedFiles)}
 
     # Frames of other tests may be kept by whoever made them.
     before = held()

@@ -12,19 +12,15 @@ import java.io.Serializable;
 import java.lang.reflect.Field;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.BitSet;
 import java.util.NoSuchElementException;
 import java.util.PrimitiveIterator;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.FileStatus;
 import org.apache.parquet.column.page.PageReadStore;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.BoundReference;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
-import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
-import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.execution.datasources.RecordReaderIterator;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
@@ -63,32 +59,6 @@ public class Entry {
   public ParquetFileFormat format() {
     return new LiveRowsFormat();
   }
-
-  /**
-   * The files as Spark lists them: each row of constants with as many of the files as its size says, and with each file its
-   * deleted rows, which are the next bytes of `deleted`. Sizes and lengths are numbers of four bytes.
-   */
-  public Seq directories(Object rows, Object statuses, byte[] sizes, byte[] deleted, byte[] lengths) {
-    InternalRow[] constants = (InternalRow[]) rows;
-    ByteBuffer sizeOf = ByteBuffer.wrap(sizes);
-    ByteBuffer lengthOf = ByteBuffer.wrap(lengths);
-    ArrayList directories = new ArrayList();
-    int file = 0;
-    int start = 0;
-    for (int i = 0; i < constants.length; i++) {
-      ArrayList files = new ArrayList();
-      for (int end = file + sizeOf.getInt(); file < end; file++) {
-        int next = start + lengthOf.getInt();
-        Map facts = next == start
-            ? (Map) scala.collection.immutable.Map$.MODULE$.empty()
-            : (Map) new Map.Map1(LiveRowsFormat.DELETED, Arrays.copyOfRange(deleted, start, next));
-        files.add(new FileStatusWithMetadata(((FileStatus[]) statuses)[file], facts));
-        start = next;
-      }
-      directories.add(new PartitionDirectory(constants[i], CollectionConverters.asScala(files).toSeq()));
-    }
-    return CollectionConverters.asScala(directories).toSeq();
-  }
 }
 
 /** The private parts of Spark's reader. */
@@ -108,6 +78,7 @@ class SparkReader {
 
 /** The format. It equals itself in other plans, so that Spark can reuse exchanges and caches. */
 class LiveRowsFormat extends ParquetFileFormat {
+  /** Under which name scan_index.java gives the deleted rows of a file. */
   static final String DELETED = "icefloe.deleted";
   static final String POSITION = ParquetFileFormat.ROW_INDEX_TEMPORARY_COLUMN_NAME();
 

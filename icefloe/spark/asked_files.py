@@ -1,0 +1,97 @@
+"""The answers of Python to a Java file index (icefloe/spark/jvm/scan_index.java), which asks once for each query.
+
+A question says how the session's reader is set and has the query's filters as JSON; an answer has all files, with their
+constants and their deleted rows, as bytes. So neither of them makes further calls.
+"""
+
+import json
+import logging
+import struct
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from py4j.java_gateway import JavaObject
+
+from icefloe import parallel
+from icefloe.data import default_workers
+from icefloe.expressions import Expression
+from icefloe.schema import JSON
+from icefloe.spark.catalyst import SentExpression, tree
+from icefloe.spark.directories import hadoop_location, unsafe_row
+from icefloe.spark.file_index import MOST_BYTES_KEPT, FileLister
+from icefloe.spark.predicates import table_filter
+from icefloe.spark.spark_sessions import ReadSettings
+
+logger = logging.getLogger("icefloe.spark")
+
+_LENGTH = struct.Struct(">i")
+_SIZE = struct.Struct(">q")
+
+
+class AskedFiles:
+    """What the Java index calls: a function of two arguments."""
+
+    def __init__(self, lister: FileLister, check: Callable[[ReadSettings], None], *, is_lasting: bool) -> None:
+        """`check` raises if Spark would misread the files; `is_lasting` is whether it need not be asked again for an answer
+        that is known."""
+        self._lister = lister
+        self._check = check
+        self._is_lasting = is_lasting
+
+    def apply(self, question: str, filters: JavaObject | None) -> bytes | str:
+        """The files for the filters of a query; without any, the locations of all."""
+        try:
+            if filters is None:
+                return "\0".join(self._lister.locations())
+            return self._answer(json.loads(question), filters)
+        except Exception:
+            logger.exception("planning of %s failed", self._lister.files.label)
+            raise
+
+    class Java:
+        """What py4j makes of it."""
+
+        implements = ("java.util.function.BiFunction",)
+
+    def _answer(self, question: JSON, filters: JavaObject) -> bytes:
+        self._check(ReadSettings(*question["settings"]))
+        sent = (
+            SentExpression(nodes, partial(_expression, filters, 1, index))
+            for index, nodes in enumerate(question["data"])
+        )
+        pushed = table_filter(sent, self._lister.files.columns, for_files_only=True)
+        constant = [
+            _expression(filters, 0, index)
+            for index, nodes in enumerate(question["constant"])
+            if not nodes or not self._lister.is_always_true(tree(SentExpression(nodes, lambda: filters)))
+        ]
+        listing = b"".join(self._listing(pushed, constant))
+        is_lasting = self._is_lasting and not constant and len(listing) <= MOST_BYTES_KEPT
+        return bytes((is_lasting,)) + _sized(self._lister.shown().encode()) + listing
+
+    def _listing(self, pushed: Expression, constant: list[JavaObject]) -> Iterator[bytes]:
+        """Rows of constants, each with its files: location, size, and deleted rows."""
+        files = self._lister.files
+        groups = self._lister.groups(pushed, constant)
+        tasks = [task for members in groups.values() for task in members]
+        deleted = iter(
+            [b""] * len(tasks)
+            if files.deleted is None
+            else list(parallel.in_order(files.deleted, tasks, default_workers()))
+        )
+        data_types = [constant.data_type for constant in files.constants]
+        yield _LENGTH.pack(len(data_types)) + _LENGTH.pack(len(groups))
+        for facts, members in groups.items():
+            yield _sized(unsafe_row(data_types, facts)) + _LENGTH.pack(len(members))
+            for task in members:
+                location = hadoop_location(task.file.file_path).encode()
+                yield _sized(location) + _SIZE.pack(task.file.file_size_in_bytes) + _sized(next(deleted))
+
+
+def _sized(content: bytes) -> bytes:
+    return _LENGTH.pack(len(content)) + content
+
+
+def _expression(filters: JavaObject, kind: int, index: int) -> JavaObject:
+    """One of the query's filters on constants (kind 0) or on data (kind 1)."""
+    return filters[kind].apply(index)

@@ -1,0 +1,187 @@
+// The files of a relation, for which Python is asked once a query: everything else that Spark asks of them is known here.
+package PACKAGE;
+
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.function.BiFunction;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.datasources.FileFormat;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetUtils;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.StructType;
+import scala.Option;
+import scala.collection.immutable.Map;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** What Python calls. */
+public class Entry {
+  /** A relation of files that `planner` knows; `label` distinguishes it from others, and `shown` is what plans show of it. */
+  public HadoopFsRelation relation(
+      SparkSession session, BiFunction planner, String label, String shown, String size,
+      StructType constants, StructType schema, FileFormat format, Map options) {
+    FileIndex index = new ScanIndex(session, planner, label, shown, Long.parseLong(size), constants, schema);
+    return new HadoopFsRelation(index, constants, schema, Option.empty(), format, options, session);
+  }
+
+  /** Whether a session takes bytes for text, and whether its reader of these columns finds them by field id. */
+  public String settings(SparkSession session, StructType schema) {
+    return Settings.of(session, schema);
+  }
+}
+
+/** How the reader of a session is set, in JSON. */
+class Settings {
+  static String of(SparkSession session, StructType schema) {
+    SQLConf conf = session.sessionState().conf();
+    boolean byId = ParquetUtils.isBatchReadSupportedForSchema(conf, schema) || conf.parquetFieldIdReadEnabled();
+    return "[" + conf.isParquetBinaryAsString() + "," + byId + "]";
+  }
+}
+
+/** Indexes are equal if their labels are, so that Spark can reuse plans. */
+class ScanIndex implements FileIndex {
+  private final SparkSession session;
+  private final BiFunction planner;
+  private final String label;
+  private final long size;
+  private final StructType constants;
+  private final StructType schema;
+  private Seq paths;
+  /** The newest question that may be answered in the same way again, and its answer. */
+  private String asked;
+  private Seq listed;
+
+  ScanIndex(SparkSession session, BiFunction planner, String label, String shown, long size, StructType constants, StructType schema) {
+    this.session = session;
+    this.planner = planner;
+    this.label = label;
+    this.size = size;
+    this.constants = constants;
+    this.schema = schema;
+    show(shown);
+  }
+
+  /** Nothing is below it: Spark only shows it in `explain()`. */
+  public synchronized Seq rootPaths() {
+    return paths;
+  }
+
+  private synchronized void show(String text) {
+    ArrayList one = new ArrayList();
+    one.add(new Path("icefloe", null, "/" + text));
+    paths = CollectionConverters.asScala(one).toSeq();
+  }
+
+  public Seq listFiles(Seq partitionFilters, Seq dataFilters) {
+    StringBuilder text = new StringBuilder("{\"settings\":").append(Settings.of(session, schema));
+    text.append(",\"constant\":");
+    trees(text, partitionFilters);
+    text.append(",\"data\":");
+    trees(text, dataFilters);
+    String question = text.append("}").toString();
+    synchronized (this) {
+      if (question.equals(asked)) return listed;
+    }
+    ByteBuffer answer = ByteBuffer.wrap((byte[]) planner.apply(question, new Object[] {partitionFilters, dataFilters}));
+    boolean isLasting = answer.get() != 0;
+    show(new String(bytes(answer), StandardCharsets.UTF_8));
+    Seq directories = directories(answer);
+    synchronized (this) {
+      asked = isLasting ? question : null;
+      listed = isLasting ? directories : null;
+    }
+    return directories;
+  }
+
+  /** Expressions as a JSON array; one that Spark has no JSON for is empty. */
+  private static void trees(StringBuilder text, Seq filters) {
+    text.append("[");
+    for (int i = 0; i < filters.length(); i++) {
+      String tree;
+      try {
+        tree = ((Expression) filters.apply(i)).toJSON();
+      } catch (Exception e) {
+        tree = "[]";
+      }
+      text.append(i == 0 ? "" : ",").append(tree);
+    }
+    text.append("]");
+  }
+
+  /** Rows of constants, each with its files, and with each file the rows that are deleted of it. */
+  private static Seq directories(ByteBuffer answer) {
+    int width = answer.getInt();
+    ArrayList directories = new ArrayList();
+    for (int groups = answer.getInt(); groups > 0; groups--) {
+      UnsafeRow row = new UnsafeRow(width);
+      byte[] values = bytes(answer);
+      row.pointTo(values, values.length);
+      ArrayList files = new ArrayList();
+      for (int count = answer.getInt(); count > 0; count--) files.add(file(answer));
+      directories.add(new PartitionDirectory((InternalRow) row, CollectionConverters.asScala(files).toSeq()));
+    }
+    return CollectionConverters.asScala(directories).toSeq();
+  }
+
+  private static FileStatusWithMetadata file(ByteBuffer answer) {
+    Path path = new Path(new String(bytes(answer), StandardCharsets.UTF_8));
+    FileStatus status = new FileStatus(answer.getLong(), false, 1, 128L << 20, 0L, path);
+    byte[] deleted = bytes(answer);
+    Map facts = deleted.length == 0
+        ? (Map) scala.collection.immutable.Map$.MODULE$.empty()
+        : (Map) new Map.Map1("icefloe.deleted", deleted);
+    return new FileStatusWithMetadata(status, facts);
+  }
+
+  private static byte[] bytes(ByteBuffer answer) {
+    byte[] content = new byte[answer.getInt()];
+    answer.get(content);
+    return content;
+  }
+
+  public String[] inputFiles() {
+    String locations = (String) planner.apply("", null);
+    return locations.isEmpty() ? new String[0] : locations.split("\0");
+  }
+
+  public void refresh() {}
+
+  public long sizeInBytes() {
+    return size;
+  }
+
+  public StructType partitionSchema() {
+    return constants;
+  }
+
+  public boolean isTimeTravel() {
+    return false;
+  }
+
+  public Option metadataOpsTimeNs() {
+    return Option.empty();
+  }
+
+  public String toString() {
+    return label;
+  }
+
+  public int hashCode() {
+    return label.hashCode();
+  }
+
+  public boolean equals(Object other) {
+    return other != null && other.getClass() == getClass() && ((ScanIndex) other).label.equals(label);
+  }
+}
