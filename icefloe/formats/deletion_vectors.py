@@ -48,6 +48,12 @@ class DeletionVector:
         parts = np.split(numbers, np.flatnonzero(keys[1:] != keys[:-1]) + 1)
         return cls(tuple((int(part[0]) >> 32, _bitmap(part & _LOW_BITS)) for part in parts))
 
+    @classmethod
+    def from_portable(cls, content: bytes, upper: int = 0) -> "DeletionVector":
+        """The vector of a portable 32-bit roaring bitmap of lower halves, which share an upper half."""
+        bitmap = FrozenBitMap.deserialize(content)
+        return cls(((upper, bitmap),)) if bitmap else cls()
+
     @property
     def cardinality(self) -> int:
         """How many rows are deleted."""
@@ -77,6 +83,12 @@ class DeletionVector:
             for key, bitmap in other.bitmaps:
                 merged[key] = merged[key] | bitmap if key in merged else bitmap
         return DeletionVector(tuple(sorted(merged.items(), key=lambda item: item[0])))
+
+    def intersection(self, other: "DeletionVector") -> "DeletionVector":
+        """The positions that are in both vectors."""
+        others = dict(other.bitmaps)
+        common = ((key, bitmap & others[key]) for key, bitmap in self.bitmaps if key in others)
+        return DeletionVector(tuple((key, bitmap) for key, bitmap in common if bitmap))
 
     def positions(self) -> npt.NDArray[np.int64]:
         """All positions in ascending order."""

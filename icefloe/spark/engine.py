@@ -2,7 +2,7 @@
 and files, and Arrow elsewhere."""
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
@@ -23,10 +23,11 @@ from icefloe.spark.changes import read_changes
 from icefloe.spark.gateway import Gateway, is_at_least
 from icefloe.spark.hadoop_access import is_short_lived, is_vended, why_not_by_hadoop
 from icefloe.spark.inner_names import inner_columns
+from icefloe.spark.jvm import door
 from icefloe.spark.maintenance.engine import SparkMaintenance
 from icefloe.spark.native_read import ROW_INDEX, NativeScan
 from icefloe.spark.native_write import CODECS, write_natively
-from icefloe.spark.row_positions import gathered
+from icefloe.spark.row_positions import Gathered, gathered
 from icefloe.spark.scan_plan import SnapshotShape, shape_of, shape_of_entries
 from icefloe.spark.shaping import error_in
 from icefloe.spark.spark_sessions import is_classic, is_on
@@ -70,8 +71,12 @@ def with_lineage(schema: Schema) -> Schema:
     )
 
 
+@dataclass(frozen=True)
 class SparkEngine:
     """DataFrames of a Spark session: written by Spark's own writer where it can, else by ours on the executors."""
+
+    places: Gathered | None = None
+    """Takes in where the rows of a write were, which are columns of its frame then; see `notes_places`."""
 
     def accepts(self, data: object) -> bool:
         """Whether the data is a Spark DataFrame."""
@@ -79,7 +84,7 @@ class SparkEngine:
 
     def find(self, chosen: DataFrame, branch: Branch, row_filter: Expression) -> list[MatchedRows]:
         """The rows of a frame by file and position; they must all match the filter."""
-        return branch.located(gathered(chosen).by_file(), row_filter)
+        return branch.located(gathered(chosen).chosen, row_filter)
 
     def write(self, data: DataFrame, request: WriteRequest) -> list[DataFile]:
         """Write the frame as data files of the table. On an error, no file is left behind."""
@@ -88,11 +93,10 @@ class SparkEngine:
             others = (schema for schema in metadata.schemas if schema.schema_id != metadata.current_schema_id)
             widened = replace(metadata, schemas=(*others, with_lineage(metadata.schema())))
             request = replace(request, metadata=widened)
-        spark = data.sparkSession
-        by_hadoop = is_classic(spark) and not is_vended(request.storage, request.metadata)
-        native = by_hadoop and why_not_written(spark, request.metadata) is None
         try:
-            return (write_natively if native else write_through_arrow)(data, request)
+            if _writes_natively(data.sparkSession, request):
+                return write_natively(data, request, self.places)
+            return write_through_arrow(data, request)
         except (PySparkException, Py4JJavaError) as problem:
             error = error_in(problem)
             if error is None:
@@ -117,6 +121,16 @@ class SparkEngine:
         if active is None:
             raise StateError("no Spark session is active; pass one as engine=")
         return SparkMaintenance(active)
+
+
+def _writes_natively(spark: SparkSession, request: WriteRequest) -> bool:
+    by_hadoop = is_classic(spark) and not is_vended(request.storage, request.metadata)
+    return by_hadoop and why_not_written(spark, request.metadata) is None
+
+
+def notes_places(spark: SparkSession, request: WriteRequest) -> bool:
+    """Whether a write can note where rows were before."""
+    return _writes_natively(spark, request) and door.entry(spark, "row_changes", in_tasks=True) is not None
 
 
 def read_scan(spark: SparkSession, scan: TableScan, name: str | None = None) -> DataFrame:

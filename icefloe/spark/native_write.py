@@ -30,11 +30,13 @@ from icefloe.metadata import summary as totals
 from icefloe.schema import file_schema_from_arrow
 from icefloe.spark.distribution import Distribution, PartitionColumns, distribute, distribution_of, partition_columns
 from icefloe.spark.gateway import Gateway, Returned, analyzed, items
+from icefloe.spark.jvm import door
+from icefloe.spark.row_positions import FILE, POS, Gathered, take_in
 from icefloe.spark.shaping import shape_frame
 from icefloe.spark.spark_sessions import clone_with, in_session, is_on
 from icefloe.spark.types import FIELD_ID, file_schema, mapping_of
 from icefloe.spark.write_folder import keep_only, new_folder, remove_folder, removed_on_error
-from icefloe.storage import FileInfo, names_below
+from icefloe.storage import FileInfo, Storage, names_below
 
 CODECS = {
     "zstd": "zstd",
@@ -46,6 +48,8 @@ CODECS = {
     "uncompressed": "none",
 }
 _READERS = 8
+_PLACES = "_places-"
+"""How the names of files begin that say where rows were, beside the files of the rows."""
 _ADAPTS = "spark.sql.adaptive.enabled"
 _PARTS = "spark.sql.shuffle.partitions"
 _FEWEST_PARTS = "spark.sql.adaptive.coalescePartitions.minPartitionNum"
@@ -67,12 +71,16 @@ _COSTLY = re.compile(
 """Nodes after which the first rows may cost as much as all of them, or whose rows may differ when run twice."""
 
 
-def write_natively(frame: DataFrame, request: WriteRequest) -> list[mf.DataFile]:
-    """Write the frame as data files of the table. On an error, no file is left behind."""
+def write_natively(frame: DataFrame, request: WriteRequest, places: Gathered | None = None) -> list[mf.DataFile]:
+    """Write the frame as data files of the table. On an error, no file is left behind.
+
+    With `places`, the frame also has the files and positions where its rows were, which are noted there.
+    """
     metadata = request.metadata
     distribution = distribution_of(metadata)
     settings = _settings(metadata, distribution) | _parts(frame.sparkSession, distribution)
-    shaped = in_session(shape_frame(frame, metadata.schema()), clone_with(frame.sparkSession, settings))
+    noted = () if places is None else (FILE, POS)
+    shaped = in_session(shape_frame(frame, metadata.schema(), more=noted), clone_with(frame.sparkSession, settings))
     stored = stored_schema(metadata.schema())
     if len(stored) < len(metadata.schema()):
         shaped = shaped.drop(*(field.name for field in metadata.schema() if field.field_id not in stored.fields_by_id))
@@ -82,8 +90,11 @@ def write_natively(frame: DataFrame, request: WriteRequest) -> list[mf.DataFile]
     options = _options(metadata.properties)
     schema = file_schema(stored, mapping_of(frame.sparkSession))
 
+    placing = door.entry(frame.sparkSession, "row_changes", in_tasks=True) if noted else None
+
     def write(part: DataFrame, part_folder: str, partition: Sequence[str] = ()) -> None:
-        _write_parquet(gateway, part, part_folder, options, partition, schema)
+        id_format = IdFormat(gateway, schema, None if placing is None else placing.placing())
+        _write_parquet(gateway, part, part_folder, options, partition, id_format)
 
     with removed_on_error(frame.sparkSession, request.storage, folder):
         most = _rows_per_file(shaped, request, distribution.mode, write, folder)
@@ -91,7 +102,7 @@ def write_natively(frame: DataFrame, request: WriteRequest) -> list[mf.DataFile]
             options["maxRecordsPerFile"] = str(most)
         spread = distribute(columns.add(shaped, gateway), metadata, distribution, columns.written)
         write(spread, folder, columns.written)
-        return _data_files(folder, columns, distribution, request)
+        return _data_files(folder, columns, distribution, request, places)
 
 
 def _settings(metadata: md.TableMetadata, distribution: Distribution) -> dict[str, str]:
@@ -166,7 +177,11 @@ def _bloom_filters(properties: props.Properties) -> Iterator[tuple[str, str]]:
 
 
 def _data_files(
-    folder: str, columns: PartitionColumns, distribution: Distribution, request: WriteRequest
+    folder: str,
+    columns: PartitionColumns,
+    distribution: Distribution,
+    request: WriteRequest,
+    places: Gathered | None = None,
 ) -> list[mf.DataFile]:
     """The files of the folder, which is listed once; their footers are read in parallel."""
     metadata, storage = request.metadata, request.storage
@@ -174,6 +189,8 @@ def _data_files(
     modes = metrics_modes(schema, metadata.properties, distribution.order)
     order_id = distribution.order.order_id if distribution.is_sorted else None
     infos = sorted(storage.list_prefix(folder), key=lambda info: info.location)
+    if places is not None:
+        _take_in(places, infos, storage)
     visible = [info for info in infos if not info.location.rpartition("/")[2].startswith((".", "_"))]
 
     def read(info: FileInfo) -> mf.DataFile:
@@ -196,6 +213,14 @@ def _data_files(
         keep_only(storage, folder, [file.file_path for file in files])
     request.written.extend(files)
     return files
+
+
+def _take_in(places: Gathered, infos: Sequence[FileInfo], storage: Storage) -> None:
+    """Take in where rows were, by the files that tasks wrote of it beside those of rows, which are removed with all others."""
+    for info in infos:
+        if info.location.rpartition("/")[2].startswith(_PLACES):
+            with storage.open_input(info.location, size=info.size) as content:
+                take_in(places, content.read())
 
 
 # -- how many rows make a file of the target size
@@ -263,9 +288,9 @@ def _write_parquet(
     folder: str,
     options: Mapping[str, str],
     partition: Sequence[str],
-    schema: spark_types.StructType,
+    id_format: "IdFormat",
 ) -> None:
-    """Write the frame's rows as Parquet files to a folder; those that have no field in `schema` must be the partition's."""
+    """Write the frame's rows as Parquet files to a folder; columns that the format has no field for must be the partition's."""
     jvm = gateway.callbacks().jvm
     sql = jvm.org.apache.spark.sql
     plan = analyzed(frame)
@@ -276,7 +301,7 @@ def _write_parquet(
         False,
         gateway.seq(by_name[name] for name in partition),
         gateway.none(),
-        IdFormat(gateway, schema),
+        id_format,
         gateway.map(options),
         plan,
         sql.SaveMode.Append,
@@ -290,10 +315,13 @@ def _write_parquet(
 class IdFormat:
     """Spark's Parquet format, except that it writes the ids of a schema: a `FileFormat` for writing only."""
 
-    def __init__(self, gateway: Gateway, schema: spark_types.StructType) -> None:
+    def __init__(self, gateway: Gateway, schema: spark_types.StructType, placing: JavaObject | None = None) -> None:
+        """`placing` is a format that takes the last two columns for places (icefloe/spark/jvm/row_changes.java)."""
         self._gateway = gateway
         self._schema = schema
-        self._parquet = gateway.jvm.org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat()
+        self._noted = 0 if placing is None else len((FILE, POS))
+        parquet = gateway.jvm.org.apache.spark.sql.execution.datasources.parquet
+        self._parquet = parquet.ParquetFileFormat() if placing is None else placing
         self._returned = Returned()
 
     # -- what Spark calls, by its names
@@ -303,7 +331,8 @@ class IdFormat:
     ) -> JavaObject:
         """The factory of writers for files of these columns."""
         of_query = spark_types.StructType.fromJson(json.loads(schema.json()))
-        written = self._gateway.type(with_ids(of_query, self._schema, ""))
+        stored = spark_types.StructType(of_query.fields[: len(of_query) - self._noted])
+        written = self._gateway.type(with_ids(stored, self._schema, ""))
         return self._returned(self._parquet.prepareWrite(session, job, options, written))
 
     def __getattr__(self, name: str) -> JavaMember:

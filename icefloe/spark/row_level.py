@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from py4j.java_gateway import JavaObject
 from pyspark import StorageLevel
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, functions as F  # noqa: N812  # its usual name
 
 from icefloe import errors, manifests as mf, metadata as md, planning
@@ -20,9 +21,9 @@ from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.rows import RowChange, Statement
 from icefloe.schema import Schema, reserved
 from icefloe.spark.column_names import Qualifier
-from icefloe.spark.engine import SparkEngine, native_scan, read_scan, with_lineage
+from icefloe.spark.engine import SparkEngine, native_scan, notes_places, read_scan, with_lineage
 from icefloe.spark.gateway import Gateway, col, lit
-from icefloe.spark.row_positions import FILE, POS
+from icefloe.spark.row_positions import FILE, POS, Gathered
 from icefloe.spark.shaping import bare_type
 from icefloe.spark.spark_sessions import is_case_sensitive
 from icefloe.spark.store_assignment import Assigner
@@ -32,6 +33,8 @@ from icefloe.table import Table, Transaction
 
 _POSITION = {"_file": FILE, "_pos": POS}
 _DELETED = reserved.DELETED.name
+_LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
+"""What Spark calls it."""
 _HELD_PER_COUNTED = 4
 """Bytes that Spark takes to hold rows for one byte that it counts of them where it chooses what to broadcast, at most."""
 _BYTES_PER_POSITION = 256
@@ -169,6 +172,23 @@ class FrameChange:
         self._check_types(frame, with_lineage(self.schema) if lineage else self.schema)
         return self.rule.write(frame, lineage=lineage)
 
+    @property
+    def is_one_job(self) -> bool:
+        """Whether rows can be replaced by one job: where they were is noted while they are written."""
+        return not self.rule.copies and notes_places(self.spark, self.rule.branch.request(lineage=False))
+
+    def replace_rows(self, new: DataFrame, read: Expression) -> md.Snapshot | None:
+        """Replace rows, all of which match the filter `read`, by these, which have their files and positions, in one job."""
+        places = Gathered()
+        placed = replace(self, rule=replace(self.rule, engine=SparkEngine(places)))
+        added = placed.write(new)
+        rows = sum(file.record_count for file in added)
+        if rows != len(places):
+            raise AssertionError(
+                f"{rows} rows of {self.table} were written for {len(places)} places; nothing is changed"
+            )
+        return self.rule.commit(self.rule.branch.located(places.chosen, read), added, read) if added else None
+
     def _check_types(self, frame: DataFrame, schema: Schema) -> None:
         """Raise if a plan of ours casts columns that it keeps.
 
@@ -177,7 +197,7 @@ class FrameChange:
         """
         expected = {shown.name: bare_type(shown.dataType) for shown in user_schema(schema, mapping_of(self.spark))}
         for column in frame.schema.fields:
-            if bare_type(column.dataType) != expected[column.name]:
+            if column.name not in (FILE, POS) and bare_type(column.dataType) != expected[column.name]:
                 raise AssertionError(
                     f"column {column.name!r} of {self.table} became {column.dataType.simpleString()} in the"
                     " plan of a change of rows, which would change rows that it keeps; nothing was written"
@@ -225,12 +245,17 @@ def persisted(frame: DataFrame) -> Iterator[DataFrame]:
 
 @contextmanager
 def fixed(frame: DataFrame) -> Iterator[DataFrame]:
-    """A frame that is computed exactly once: a query that loses part of it fails."""
+    """A frame that is computed exactly once: a query that loses part of it fails, by an error that `is_loss` knows."""
     held = frame.localCheckpoint(eager=False)
     try:
         yield held
     finally:
         frame.sparkSession.sparkContext._jsc.sc().unpersistRDD(_held_as(held), False)
+
+
+def is_loss(error: PySparkException) -> bool:
+    """Whether a query failed since part of a fixed frame was lost with an executor."""
+    return _LOST in str(error)
 
 
 def held_bytes(held: DataFrame) -> int | None:

@@ -7,6 +7,7 @@ numbers that they were given, and, for copy-on-write, the other rows of changed 
 As soon as the source is held its size is known. A small one is sent to all tasks, and all that follows is planned once.
 """
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -34,11 +35,15 @@ from icefloe.spark.types import mapping_of
 from icefloe.spark.user_side import quoted_name
 from icefloe.table import Transaction
 
+logger = logging.getLogger("icefloe.spark")
+
 SOURCE = "__icefloe_source"
 ACTION = "__icefloe_action"
 NEW = "__icefloe_new_"
 MATCHED = "__icefloe_matched_"
 _NOTHING = -1
+_MOST_LOSSES = 3
+"""How often a statement begins again that lost what it held of its source."""
 _HELD_PER_TASK = 4 << 20
 """Bytes that are held of the source for a task that adds rows of it, so that a small one does not make many small files."""
 
@@ -81,6 +86,14 @@ def merge_rows(target: row_level.TargetTable, source: DataFrame, merge: Merge) -
     def run(tx: Transaction) -> md.Snapshot | None:
         if merge.evolves and (wanted := _columns_to_merge(merge, source)):
             take_in_columns(tx, source.select(*wanted))
+        for _ in range(_MOST_LOSSES):
+            try:
+                return _merged(target.change(MERGE, tx), source, merge)
+            except PySparkException as error:
+                if not row_level.is_loss(error):
+                    raise
+                # Nothing is added to the transaction yet, so the statement begins again, with its source computed anew.
+                logger.warning("MERGE INTO %s lost rows of its source with an executor, and begins again", target.table)
         return _merged(target.change(MERGE, tx), source, merge)
 
     return target.run(run)
@@ -263,7 +276,7 @@ def _run(merging: _Merging, read: Expression, spark: SparkSession) -> md.Snapsho
     with row_level.persisted(_decided(merging, read, is_static=change.spark is not spark)) as decided:
         matches = gathered(decided, col(ACTION) != _NOTHING)
         _check_cardinality(matches, merging.merge.matched)
-        positions = matches.by_file()
+        positions = matches.chosen
         rows = _Rows(merging, decided, matches, spark)
         replaced = positions if change.rule.copies else None
         # A source row whose match is left alone is not inserted: that must be right when it is committed, too.

@@ -87,9 +87,11 @@ def _update(
             return updated(again, assignments, change, condition=condition)
 
         return change.commit(touched, all_rows, read) if touched else None
+    if change.is_one_job:
+        return change.replace_rows(updated(chosen, assignments, change, FILE, POS), read)
     with persisted(updated(chosen, assignments, change, FILE, POS)) as new:
         if not change.rule.copies:
-            positions = gathered(in_session(new, static_session(change.spark))).by_file()
+            positions = gathered(in_session(new, static_session(change.spark))).chosen
             return change.commit(positions, lambda: new.drop(FILE, POS), read) if positions else None
         files = _files(new)
 

@@ -61,19 +61,23 @@ def error_in(problem: BaseException) -> InvalidValueError | None:
     return InvalidValueError(match[1]) if match else None
 
 
-def shape_frame(frame: DataFrame, schema: Schema, *, lists_as_they_are: bool = False) -> DataFrame:
+def shape_frame(
+    frame: DataFrame, schema: Schema, *, lists_as_they_are: bool = False, more: Sequence[str] = ()
+) -> DataFrame:
     """The frame with exactly the columns of the schema, with field ids in their metadata; types as `stored_type` has them.
 
-    Below lists and maps null is not looked for when `lists_as_they_are`: whoever writes them looks again.
+    Below lists and maps null is not looked for when `lists_as_they_are`: whoever writes them looks again. Columns that `more`
+    names follow as they are.
     """
     shaper = _Shaper.of(frame.sparkSession, lists_as_they_are=lists_as_they_are)
-    shaped = shaper.fields(schema.as_struct, frame_columns(frame), "")
+    columns = [(field, column) for field, column in frame_columns(frame) if field.name not in more]
+    shaped = shaper.fields(schema.as_struct, columns, "")
     rows = frame
     for field, column in zip(schema.fields, shaped, strict=True):
         if isinstance(field.field_type, types.UnknownType):
             # It is not stored, so nothing else would evaluate it, and its values may be errors; all others are null.
             rows = rows.filter(column.isNull())
-    return rows.select(*map(shaper.named, schema.fields, shaped))
+    return rows.select(*map(shaper.named, schema.fields, shaped), *more)
 
 
 def shaped_value(

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 from icefloe.errors import InvalidInputError, NotInstalledError
-from icefloe.spark.connect import check_java, connect
 from icefloe.spark.asked_files import AskedFiles
+from icefloe.spark.connect import check_java, connect
 from icefloe.spark.session import Session
 from tests.spark.reading import new_catalog
 
