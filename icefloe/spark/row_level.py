@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JJavaError
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, functions as F  # noqa: N812  # its usual name
@@ -253,7 +254,7 @@ def fixed(frame: DataFrame) -> Iterator[DataFrame]:
         frame.sparkSession.sparkContext._jsc.sc().unpersistRDD(_held_as(held), False)
 
 
-def is_loss(error: PySparkException) -> bool:
+def is_loss(error: PySparkException | Py4JJavaError) -> bool:
     """Whether a query failed since part of a fixed frame was lost with an executor."""
     return _LOST in str(error)
 

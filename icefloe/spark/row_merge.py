@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property, reduce
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, functions as F  # noqa: N812  # its usual name
 
@@ -89,7 +90,7 @@ def merge_rows(target: row_level.TargetTable, source: DataFrame, merge: Merge) -
         for _ in range(_MOST_LOSSES):
             try:
                 return _merged(target.change(MERGE, tx), source, merge)
-            except PySparkException as error:
+            except (PySparkException, Py4JJavaError) as error:
                 if not row_level.is_loss(error):
                     raise
                 # Nothing is added to the transaction yet, so the statement begins again, with its source computed anew.

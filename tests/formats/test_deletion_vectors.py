@@ -388,3 +388,20 @@ def test_changed_bytes_are_a_vector_or_refused(positions: set[int], data: st.Dat
         found = decode_vector(changed, "blob")
         assert found.cardinality == len(found.positions())
         assert np.all(np.diff(found.positions()) > 0)
+
+
+@given(position_sets(), position_sets(), st.integers(0, 1 << 31))
+def test_positions_in_both_and_those_of_a_file(one: set[int], other: set[int], rows: int) -> None:
+    vector = DeletionVector.from_positions(one)
+    assert set(vector.intersection(DeletionVector.from_positions(other))) == one & other
+    portable = vector.portable(rows)
+    kept = {position for position in one if position < rows}
+    assert bool(portable) == bool(kept)
+    assert not kept or set(DeletionVector.from_portable(portable)) == kept
+    upper = DeletionVector.from_portable(bytes(BitMap([7]).serialize()), 3)
+    assert set(upper) == {(3 << 32) + 7}
+
+
+def test_positions_of_files_that_32_bits_do_not_count() -> None:
+    with pytest.raises(InvalidValueError, match="more than 32 bits"):
+        DeletionVector.from_positions([1]).portable(1 << 32)

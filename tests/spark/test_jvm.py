@@ -1,15 +1,20 @@
 """Java classes that are compiled in the JVM of Spark: once, for the driver and for tasks; and what happens where that cannot be."""
 
 import logging
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from icefloe.spark.jvm import door
+from tests.spark.processes import bare_environment
 from tests.spark.sessions import settings
 
+ROOT = Path(__file__).parents[2]
 WORKING = """package PACKAGE;
 
 public class Entry {
@@ -109,3 +114,22 @@ def test_a_jar_that_spark_refuses(
 @pytest.mark.parametrize("name", ["live_rows", "row_changes", "scan_index"])
 def test_the_texts_suit_this_spark(spark: Any, name: str) -> None:
     assert door.entry(spark, name, in_tasks=True) is not None
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_two_programs_sessions_and_a_stop(spark: Any, tmp_path: Path) -> None:
+    """At once, each with sessions that share artifacts and ones that do not; nothing of ours is left behind."""
+    command = [sys.executable, "-m", "tests.spark.use_jvm", str(tmp_path)]
+    environment = bare_environment(PYSPARK_PYTHON=sys.executable, PYTHONPATH=str(ROOT))
+    programs = [
+        subprocess.Popen(
+            [*command, number], env=environment, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for number in ("1", "2")
+    ]
+    for program in programs:
+        output, problems = program.communicate(timeout=500)
+        assert program.returncode == 0, output + problems[-5000:]
+    assert [path for path in tmp_path.rglob("*") if path.suffix == ".jar"] == []
+    assert list((tmp_path / "local").iterdir()) == []

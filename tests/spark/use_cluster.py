@@ -91,11 +91,14 @@ def main(folder: str, master: str) -> None:
     catalog = load_catalog("lake", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"{folder}/warehouse")
     ice = icefloe.connect(catalog, spark=spark)
     change_rows(ice)
+    jars = str(spark.sparkContext._jsc.sc().listJars().mkString(" "))
+    assert jars.count("icefloe_") == 2, f"executors know of the reader and of row changes: {jars}"
     change_lists(ice)
     if Path("/proc/self/status").exists():
         losing = LosingExecutors(ice, Path(folder))
         losing.append("db.copied", PLAIN)
-        losing.statements("db.copied", "update")
+        losing.statements("db.copied", "update", "merge")
+        losing.statements("db.plain", "update")
         assert losing.failed == [], losing.failed
     spark.stop()
 
