@@ -10,6 +10,7 @@ import java.io.OutputStream;
 import java.io.Serializable;
 import java.io.UncheckedIOException;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Iterator;
 import org.apache.hadoop.fs.Path;
@@ -24,6 +25,7 @@ import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.execution.datasources.OutputWriter;
 import org.apache.spark.sql.execution.datasources.OutputWriterFactory;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 import org.roaringbitmap.RoaringBitmap;
@@ -179,12 +181,13 @@ class PlacingFactory extends OutputWriterFactory {
   }
 
   public OutputWriter newInstance(String path, StructType schema, TaskAttemptContext context) {
-    ArrayList stored = new ArrayList();
-    for (int i = 0; i < schema.length() - 2; i++) {
-      stored.add(new BoundReference(i, schema.fields()[i].dataType(), schema.fields()[i].nullable()));
+    StructType stored = new StructType((StructField[]) Arrays.copyOf(schema.fields(), schema.length() - 2));
+    ArrayList columns = new ArrayList();
+    for (int i = 0; i < stored.length(); i++) {
+      columns.add(new BoundReference(i, stored.fields()[i].dataType(), stored.fields()[i].nullable()));
     }
-    UnsafeProjection projection = UnsafeProjection.create(CollectionConverters.asScala(stored).toSeq());
-    return new PlacingWriter(parquet.newInstance(path, schema, context), projection, context);
+    UnsafeProjection projection = UnsafeProjection.create(CollectionConverters.asScala(columns).toSeq());
+    return new PlacingWriter(parquet.newInstance(path, stored, context), projection, context);
   }
 }
 
