@@ -9,6 +9,9 @@ from uuid import UUID
 import pytest
 
 from icefloe.catalog import load_catalog
+from icefloe.table import Table
+from tests.encryption.keys import key_file
+from tests.encryption.test_tables import check_sealed
 from tests.spark.conftest import missing_java
 from tests.spark.processes import bare_environment, logged, process
 
@@ -35,12 +38,22 @@ def server(tmp_path: Path) -> Iterator[str]:
         yield f"sc://127.0.0.1:{logged(log, r'Spark Connect server started at: .*:([0-9]+)')}"
 
 
+def check_secret(table: Table) -> None:
+    """The rows of the encrypted table are there, and its files are sealed."""
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(5))
+    check_sealed(table)
+
+
 @pytest.mark.timeout(500)
 def test_tables_are_written_and_read_over_spark_connect(server: str, tmp_path: Path) -> None:
+    keys = {"encryption.kms-type": "file", "encryption.kms-file": str(key_file(tmp_path))}
     catalog = load_catalog(
-        "lake", type="sql", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"{tmp_path}/warehouse"
+        "lake", type="sql", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"{tmp_path}/warehouse", **keys
     )
     catalog.create_namespace("db")
+    secret = catalog.create_table(
+        "db.secret", "id bigint, name string", properties={"format-version": "3", "encryption.key-id": "k1"}
+    )
     table = catalog.create_table(
         "db.t",
         "id bigint not null, p int, u uuid, l list<string>",
@@ -59,6 +72,7 @@ def test_tables_are_written_and_read_over_spark_connect(server: str, tmp_path: P
     rows = table.refresh().scan().to_arrow().sort_by("id").to_pylist()
     assert [row["id"] for row in rows] == [0, 2, 3, 6, 8, 9, 100]
     assert (rows[-1]["u"], rows[-1]["l"]) == (UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7"), ["y", None])
+    check_secret(secret.refresh())
     folder = tmp_path / "warehouse" / "db" / "t" / "data"
     # One folder of each write that was committed; those of the others are gone.
     assert sum(each.is_dir() for each in folder.iterdir()) == 2

@@ -13,6 +13,9 @@ from icefloe.catalog import load_catalog
 from icefloe.errors import IcefloeError
 from icefloe.spark.session import Session
 
+SECRET = "the quick brown fox"
+"""What no file of an encrypted table shows."""
+
 
 def refusal(call: Callable[[], Any]) -> str:
     """Why a call is not taken."""
@@ -83,6 +86,17 @@ def stream(ice: Session, folder: str) -> None:
     assert {row["_change_type"] for row in changed} == {"INSERT", "DELETE"}
 
 
+def encrypted(ice: Session) -> None:
+    """Write and read an encrypted table; the keys of its files go with the tasks."""
+    frame = ice.spark.range(5).selectExpr("id", f"concat('{SECRET} ', id) name")
+    assert ice.write(frame).to("db.secret").append() is not None
+    table = ice.table("db.secret")
+    assert ids(table) == list(range(5))
+    assert table.filter("id = 3").collect()[0]["name"] == f"{SECRET} 3"
+    texts = table._explain_string(extended=True) if hasattr(table, "_explain_string") else ""
+    assert SECRET not in texts
+
+
 def ids(frame: DataFrame) -> list[int]:
     """The ids of a frame, in order."""
     return sorted(row["id"] for row in frame.select("id").collect())
@@ -91,11 +105,15 @@ def ids(frame: DataFrame) -> list[int]:
 def main(folder: str, server: str) -> None:
     """Write, read, then stream; what the table holds then is for the caller to look at."""
     spark = SparkSession.builder.remote(server).getOrCreate()
-    catalog = load_catalog("lake", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"{folder}/warehouse")
+    keys = {"encryption.kms-type": "file", "encryption.kms-file": f"{folder}/keys.json"}
+    catalog = load_catalog(
+        "lake", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"{folder}/warehouse", **keys
+    )
     ice = icefloe.connect(catalog, spark=spark)
     write(ice)
     read(ice)
     stream(ice, folder)
+    encrypted(ice)
     spark.stop()
 
 
