@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow coverage test-deep test-peers test-sql-deep test-spark-versions java-peer java-rest nessie check format bench bench-java bench-page docs docs-serve clean lock wheel
+.PHONY: help demo test test-slow coverage test-deep test-peers test-sql-deep test-spark-versions java-peer java-rest nessie check format bench bench-java bench-page docs docs-serve dbt clean lock wheel
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,6 +77,16 @@ $(NESSIE)/.ready: Makefile
 	@touch $@
 
 nessie: $(NESSIE)/.ready ## fetch Nessie, a REST catalog server of another make
+
+DBT_VENV := .venv-dbt
+# dbt has many packages of its own, so it is not one of those for development; dbt-core 2 is another program.
+$(DBT_VENV)/.ready: Makefile pyproject.toml
+	rm -rf $(DBT_VENV)
+	$(PYTHON) -m venv $(DBT_VENV)
+	$(DBT_VENV)/bin/python -m pip install -q --disable-pip-version-check -e '.[spark]' 'dbt-core>=1.11,<1.12' 'dbt-spark>=1.11,<1.12'
+	@touch $@
+
+dbt: $(DBT_VENV)/.ready ## set up dbt-spark, for examples/dbt and its test
 
 CLICKHOUSE_VENV := .venv-clickhouse
 # Half a gigabyte, so not one of the packages for development.
