@@ -14,12 +14,14 @@ NOT_BENCHMARKS = {"__main__", "engines", "page", "report", "rest_load"}
 AGAINST_JAVA = {
     "compaction",
     "java_metadata",
+    "java_optimizer",
     "java_rows",
     "java_scan",
     "java_statistics",
     "maintenance",
     "rest",
     "streaming",
+    "tpcds",
     "tpch",
 }
 

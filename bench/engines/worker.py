@@ -61,6 +61,24 @@ class Worker:
         """Seconds to commit all files of one table to another as they are, and how many were committed."""
         return self._java_add(table, source) if self.is_java else self._our_add(table, source)
 
+    def plan_facts(self, text: str) -> tuple[float, Any]:
+        """Seconds of a statement, and how many files it read with how many exchanges; only of our scans."""
+        frame = self.spark.sql(text)
+        seconds, _ = timed(frame.collect)
+        nodes = list(_nodes(frame._jdf.queryExecution().executedPlan()))
+        scans = [node for node in nodes if node.getClass().getSimpleName() == "FileSourceScanExec"]
+        exchanges = [node for node in nodes if node.getClass().getSimpleName() == "ShuffleExchangeExec"]
+        return seconds, [sum(int(scan.metrics().apply("numFiles").value()) for scan in scans), len(exchanges)]
+
+    def repeat_file(self, table: str, count: int) -> tuple[float, Any]:
+        """Commit the file of a table so many times again, by other names: files that only metadata knows."""
+        from dataclasses import replace
+
+        held = self.ice.load_table(table)
+        [file] = [task.file for task in held.scan().with_metrics().plan_files()]
+        files = [replace(file, file_path=f"{file.file_path}-{number}", first_row_id=None) for number in range(count)]
+        return timed(lambda: held.update_snapshot().fast_append(files, check_duplicates=False))[0], count
+
     def delete_equal(self, table: str, column: str, keys: list[int]) -> tuple[float, Any]:
         """Seconds to delete the rows whose column is in a range of numbers, by an equality delete file; only we write those."""
         return timed(lambda: delete_equal(self.ice.load_table(table), column, range(*keys)))
@@ -182,6 +200,19 @@ class Worker:
 
     def _java_table(self, name: str) -> Any:
         return self.spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(self.spark._jsparkSession, name)
+
+
+def _nodes(plan: Any) -> Any:
+    """All nodes of a physical plan, also of one that was adapted."""
+    name = plan.getClass().getSimpleName()
+    if name == "AdaptiveSparkPlanExec":
+        yield from _nodes(plan.finalPhysicalPlan())
+        return
+    yield plan
+    if name.endswith("QueryStageExec"):
+        yield from _nodes(plan.plan())
+    for place in range(plan.children().size()):
+        yield from _nodes(plan.children().apply(place))
 
 
 def delete_equal(table: Any, column: str, keys: range) -> None:

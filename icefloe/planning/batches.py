@@ -119,11 +119,14 @@ class _RecentTasks:
 
 
 def batch_of(
-    survivors: Survivors, deletes: Sequence[tuple[mf.DataFile, ...]] | None, keep_metrics: bool = False
+    survivors: Survivors,
+    deletes: Sequence[tuple[mf.DataFile, ...]] | None,
+    keep_metrics: bool = False,
+    some_metrics: bool = False,
 ) -> ScanBatch:
-    """Files that survived, with their deletes; metrics have done their work, unless someone wants them."""
+    """Files that survived, with their deletes; metrics have done their work, unless someone wants them, or some of them."""
     files = survivors.files
-    if not keep_metrics:
+    if not keep_metrics and not some_metrics:
         files = replace(files, metrics=mf.MetricColumns(len(files)))
     return ScanBatch(files, survivors.groups, survivors.residuals, survivors.residual_of, deletes, keep_metrics)
 

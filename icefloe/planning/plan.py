@@ -51,6 +51,8 @@ class PlanRequest:
     """Whether all rows of the files are read, those that do not match included: all their deletes are needed then."""
     keep_metrics: bool = False
     limit: int | None = None
+    metrics_of: tuple[int, ...] = ()
+    """Columns whose metrics are wanted in batches, besides those that the filter needs."""
     share_deletes: Callable[[Callable[[], DeleteIndex]], DeleteIndex] | None = None
     """Given how the deletes are gathered, says what they are: plans of parts of one snapshot, with one filter, share them."""
 
@@ -230,8 +232,9 @@ def _data_work(
     def columns_of(manifest: mf.ManifestFile) -> mf.Wanted:
         if request.keep_metrics:
             return mf.EVERYTHING
-        field_ids = tuple(sorted({*pruner.metric_ids(manifest), *keys}))
-        return mf.Wanted(frozenset(_OF_DATA), True, _FOR_PRUNING if field_ids else frozenset(), field_ids)
+        field_ids = tuple(sorted({*pruner.metric_ids(manifest), *keys, *request.metrics_of}))
+        metrics = _FOR_PRUNING | {mf.Metric.TIGHT_BOUNDS} if request.metrics_of else _FOR_PRUNING
+        return mf.Wanted(frozenset(_OF_DATA), True, metrics if field_ids else frozenset(), field_ids)
 
     def work(manifest: mf.ManifestFile) -> tuple[ScanBatch | None, ScanCounts]:
         counts = ScanCounts(data_manifests_read=1)
@@ -239,6 +242,7 @@ def _data_work(
         survivors = pruner.prune_files(manifest, columns, request.entries(columns), counts)
         if survivors is None:
             return None, counts
-        return batch_of(survivors, None if index is None else index.match(survivors), request.keep_metrics), counts
+        deletes = None if index is None else index.match(survivors)
+        return batch_of(survivors, deletes, request.keep_metrics, bool(request.metrics_of)), counts
 
     return work

@@ -223,8 +223,8 @@ class TableScan:
         """Read the files of the newest plan there; planners call this before they return."""
         self._lent[:] = [storage]
 
-    def plan(self) -> Plan | None:
-        """The plan in columns, as batches, by the manifests; None if there is no snapshot."""
+    def plan(self, metrics_of: tuple[int, ...] = ()) -> Plan | None:
+        """The plan in columns, as batches, by the manifests; None if there is no snapshot. Metrics of these fields are kept."""
         snapshot = self.snapshot()
         if snapshot is None:
             return None
@@ -237,6 +237,7 @@ class TableScan:
             keep_metrics=self.keep_metrics,
             whole_files=self.whole_files,
             limit=self.limit,
+            metrics_of=metrics_of,
         )
         self._newest[:] = [Progress(request, (*self.table_columns().column_names, *self.extracted), self.reporter)]
         return Plan(self._newest[0])

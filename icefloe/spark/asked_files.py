@@ -7,18 +7,19 @@ constants and their deleted rows, as bytes. So neither of them makes further cal
 import json
 import logging
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from py4j.java_gateway import JavaObject
 
 from icefloe import parallel
 from icefloe.data import default_workers
-from icefloe.expressions import Expression
+from icefloe.planning import FileScanTask
 from icefloe.schema import JSON
+from icefloe.spark import optimizer
 from icefloe.spark.catalyst import SentExpression, tree
 from icefloe.spark.directories import hadoop_location, unsafe_row
-from icefloe.spark.file_index import MOST_BYTES_KEPT, FileLister
+from icefloe.spark.file_index import MOST_BYTES_KEPT, Facts, FileLister
 from icefloe.spark.predicates import table_filter
 from icefloe.spark.spark_sessions import ReadSettings
 
@@ -38,7 +39,7 @@ class AskedFiles:
         self._check = check
         self._is_lasting = is_lasting
 
-    def apply(self, question: str, filters: JavaObject | None) -> bytes | str:
+    def apply(self, question: str, filters: JavaObject | None) -> bytes | str | None:
         """The files for the filters of a query; without any, the locations of all."""
         try:
             if filters is None:
@@ -53,8 +54,10 @@ class AskedFiles:
 
         implements = ("java.util.function.BiFunction",)
 
-    def _answer(self, question: JSON, filters: JavaObject) -> bytes:
+    def _answer(self, question: JSON, filters: JavaObject) -> bytes | str | None:
         self._check(ReadSettings(*question["settings"]))
+        if "about" in question:
+            return self._answer_rule(str(question["about"]), filters)
         sent = (
             SentExpression(nodes, partial(_expression, filters, 1, index))
             for index, nodes in enumerate(question["data"])
@@ -65,14 +68,23 @@ class AskedFiles:
             for index, nodes in enumerate(question["constant"])
             if not nodes or not self._lister.is_always_true(tree(SentExpression(nodes, lambda: filters)))
         ]
-        listing = b"".join(self._listing(pushed, constant))
+        listing = b"".join(self._listing(self._lister.groups(pushed, constant)))
         is_lasting = self._is_lasting and not constant and len(listing) <= MOST_BYTES_KEPT
         return bytes((is_lasting,)) + _sized(self._lister.shown().encode()) + listing
 
-    def _listing(self, pushed: Expression, constant: list[JavaObject]) -> Iterator[bytes]:
+    def _answer_rule(self, about: str, request: JavaObject) -> bytes | str | None:
+        """What a rule of icefloe/spark/jvm/optimizer.java asks; None if it has to do without."""
+        files = self._lister.files
+        if about == "limit" and files.first is not None:
+            listing = b"".join(self._listing(self._lister.grouped(files.first(request.limit()))))
+            return b"\0" + _sized(self._lister.shown().encode()) + listing
+        if about == "aggregates":
+            return optimizer.aggregates(files, request)
+        return optimizer.locations_of_keys(files, request) if about == "keys" else None
+
+    def _listing(self, groups: Mapping[Facts, Sequence[FileScanTask]]) -> Iterator[bytes]:
         """Rows of constants, each with its files: location, size, and deleted rows."""
         files = self._lister.files
-        groups = self._lister.groups(pushed, constant)
         tasks = [task for members in groups.values() for task in members]
         deleted = iter(
             [b""] * len(tasks)

@@ -22,6 +22,7 @@ from icefloe.spark.catalyst import Node, tree
 from icefloe.spark.directories import constant_rows, file_statuses, hadoop_location, partition_directories, true_indexes
 from icefloe.spark.gateway import Gateway, Returned, items
 from icefloe.spark.inner_names import PREFIX
+from icefloe.spark.metadata_answers import Aggregate
 from icefloe.spark.predicates import table_filter
 from icefloe.spark.types import TypeMapping, file_type
 from icefloe.storage import check_regular
@@ -102,6 +103,10 @@ class ScanFiles:
     """What the newest plan did."""
     deleted: Callable[[planning.FileScanTask], bytes] | None = None
     """If a reader of ours leaves out deleted rows: those of a file, as a portable 32-bit roaring bitmap, or nothing."""
+    first: Callable[[int], Sequence[planning.FileScanTask]] | None = None
+    """Files that are enough for so many rows, if that can be told."""
+    aggregates: Callable[[Expression, Sequence[Aggregate]], list[Value | None] | None] | None = None
+    """Aggregates of the rows that match a filter, if metadata answers them."""
 
 
 class FileLister:
@@ -129,6 +134,10 @@ class FileLister:
         tasks = self.files.plan(pushed)
         for predicate in filters:
             tasks = self._matching(tasks, predicate)
+        return self.grouped(tasks)
+
+    def grouped(self, tasks: Sequence[planning.FileScanTask]) -> dict[Facts, list[planning.FileScanTask]]:
+        """Files by their constants."""
         # Spark's reader would wait for the other end of a pipe.
         check_regular(task.file.file_path for task in tasks)
         groups: dict[Facts, list[planning.FileScanTask]] = {}

@@ -19,7 +19,7 @@ from icefloe.data import partition_by_field
 from icefloe.expressions import AlwaysTrue
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.schema import Schema, reserved, select_ids, types
-from icefloe.spark import file_index
+from icefloe.spark import file_index, metadata_answers, optimizer
 from icefloe.spark.asked_files import AskedFiles
 from icefloe.spark.column_statistics import TableCounts, counts_of, with_counts
 from icefloe.spark.file_index import Constant, FileLister, IndexLabel, ScanFileIndex, ScanFiles
@@ -40,6 +40,7 @@ _OPTIONS = {
     "ignoreCorruptFiles": "false",
     "ignoreMissingFiles": "false",
     "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing": "false",
+    optimizer.MARK: "true",
 }
 """Options of a relation reach its reader, so the session's own settings stay as they are, and do not matter."""
 
@@ -68,6 +69,7 @@ class NativeScan:
 
     def frame(self) -> DataFrame:
         """The rows, lazily: files are chosen when Spark plans a query."""
+        optimizer.install(self.gateway.spark)
         # Our reader gives clean files as they are, and one relation is planned faster than two.
         is_one = self.hidden is not None or (self.shape.has_position_deletes and self._reader is not None)
         kinds = self.shape.kinds_with_deletes if is_one else self.shape.kinds
@@ -192,6 +194,8 @@ class NativeScan:
             columns.by_name,
             lambda: planner.report,
             None if kind is FileKind.CLEAN or self._reader is None else planner.roaring,
+            planner.first(kind),
+            None if planner.kinds[1:] or self.hidden else partial(metadata_answers.answers, self.scan),
         )
         # With deletes there are several relations, of whose union Spark knows no distinct values.
         is_whole = self.shape.kinds == (FileKind.CLEAN,) and self.hidden is None

@@ -57,6 +57,19 @@ _OPPOSITE = {
 }
 
 
+_EXACT_TESTS = (*_OPPOSITE, "In", "InSet", "IsNull", "IsNotNull")
+_EXACT_TYPES = (
+    types.BooleanType,
+    types.IntegerType,
+    types.LongType,
+    types.DateType,
+    types.TimestampType,
+    types.TimestamptzType,
+    types.DecimalType,
+    types.StringType,
+)
+"""Types whose values Spark and predicates of tables compare alike."""
+
 _NOT_USABLE = (
     catalyst.NotUnderstood,
     errors.IcefloeError,
@@ -81,6 +94,54 @@ def table_filter(
     months: list[ex.Expression] = _usable(lambda: list(_months(nodes, columns)), [])
     predicate = ex.conjunction(*(_or_true(node, columns, False) for node in nodes), *months)
     return predicate if for_files_only else without_extracts(predicate)
+
+
+def exact_filter(filters: Iterable[JavaObject], columns: Columns) -> ex.Expression | None:
+    """A predicate that is true exactly where all of these Catalyst filters are; None if there is none that is understood."""
+    trees = [_usable(partial(catalyst.tree, expression), None) for expression in filters]
+    try:
+        return ex.conjunction(*(_exactly(node, columns) for node in trees))
+    except _NOT_USABLE:
+        return None
+
+
+def _exactly(node: catalyst.Node | None, columns: Columns) -> ex.Expression:
+    if node is None:
+        raise catalyst.NotUnderstood
+    match node.name:
+        case "And":
+            return ex.conjunction(*(_exactly(side, columns) for side in node.children))
+        case "Or":
+            return ex.disjunction(*(_exactly(side, columns) for side in node.children))
+    negated = node.name == "Not"
+    test = node.children[0] if negated else node
+    if test.name not in _EXACT_TESTS:
+        raise catalyst.NotUnderstood
+    subjects = [child for child in test.children if child.name != "Literal"]
+    for subject in subjects:
+        # What is computed is a range at best, and Spark has its own order of NaN.
+        if subject.name != "AttributeReference" or not isinstance(_field(subject, columns).field_type, _EXACT_TYPES):
+            raise catalyst.NotUnderstood
+    return _truth(test, columns, negated)
+
+
+def values_filter(field: types.NestedField, texts: Sequence[str]) -> ex.Expression | None:
+    """A column that has one of these values, or is between the least and the greatest of very many; None if not understood."""
+    term, kind = ex.IdReference(field.field_id), field.field_type
+    try:
+        if isinstance(kind, types.IntegerType):
+            texts = [text for text in texts if -(1 << 31) <= int(text) < 1 << 31]
+        literals = [_value(text, kind, partial(int, text)) for text in texts]
+        values = [literal for literal in literals if literal is not None]
+        if not isinstance(kind, _EXACT_TYPES) or len(values) < len(literals):
+            return None
+        if len(values) <= _MOST_VALUES:
+            predicate: ex.Expression = ex.In(term, values)
+            return predicate
+        least, greatest = (choose(values, key=lambda literal: literal.value) for choose in (min, max))
+        return ex.conjunction(ex.GreaterThanOrEqual(term, least), ex.LessThanOrEqual(term, greatest))
+    except _NOT_USABLE:
+        return None
 
 
 def _usable(translate: Callable[[], T], otherwise: T) -> T:

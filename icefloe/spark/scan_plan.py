@@ -4,7 +4,7 @@ One DataFrame may have several relations, by which deletes apply to the files, a
 filters of the query. They share one plan.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import islice
@@ -148,10 +148,16 @@ class ScanPlans:
         """The files of a kind that may hold rows that match the filter of the query, and of the scan itself."""
         return self._plans.load(pushed, lambda: self._plan(pushed))[kind]
 
-    def _plan(self, pushed: Expression) -> dict[FileKind, list[FileScanTask]]:
+    def first(self, kind: FileKind) -> Callable[[int], list[FileScanTask]] | None:
+        """What gives files of a kind that are enough for so many rows, with those of the other kinds; None if that is not known."""
+        if self._hidden or self.scan.planner is not None:
+            return None
+        return lambda limit: self._plan(as_expression(None), limit)[kind]
+
+    def _plan(self, pushed: Expression, limit: int | None = None) -> dict[FileKind, list[FileScanTask]]:
         own = self.scan.row_filter
         base = as_expression(own) if not isinstance(own, str) or own.strip() else as_expression(None)
-        scan = replace(self.scan, row_filter=conjunction(base, pushed), limit=None)
+        scan = replace(self.scan, row_filter=conjunction(base, pushed), limit=limit)
         tasks: dict[FileKind, list[FileScanTask]] = {kind: [] for kind in FileKind}
         for task in scan.plan_files():
             tasks[_kind(task, FileKind.CLEAN not in self.kinds)].append(task)

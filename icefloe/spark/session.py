@@ -9,7 +9,6 @@ from typing import Self
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import expr
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from icefloe import errors, metadata as md, planning
 from icefloe.catalog import Catalog
@@ -22,6 +21,7 @@ from icefloe.spark.drop_in.session import install
 from icefloe.spark.engine import read_scan
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.merging import MergeBuilder, assignments_of
+from icefloe.spark.metadata_frames import metadata_frame
 from icefloe.spark.row_level import TargetTable
 from icefloe.spark.row_statements import delete_rows, update_rows
 from icefloe.spark.spark_sessions import is_classic
@@ -329,13 +329,8 @@ class Session:
             frame = self.read(scan, ".".join(source.identifier))
             newest = Source(source.catalog, source.identifier, ref=ref)
             return self._with_origin(frame, newest, table, metadata_columns) if is_newest else frame
-        rows = table.inspect.scan(
-            source.metadata_table, source.snapshot_id, ref=source.ref, as_of=source.as_of
-        ).to_arrow()
-        # Left to itself, PySpark takes times without a zone for times in that of the session, some of which do not exist.
-        schema = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
-        # It cannot infer the type of a column without chunks.
-        return self.spark.createDataFrame(rows if rows.num_rows else rows.schema.empty_table(), schema)
+        about = table.inspect.scan(source.metadata_table, source.snapshot_id, ref=source.ref, as_of=source.as_of)
+        return metadata_frame(self.spark, about, ".".join((*source.identifier, source.metadata_table)))
 
     def _with_origin(
         self, frame: DataFrame, source: Source, table: Table, metadata_columns: Sequence[str]

@@ -50,7 +50,7 @@ class Settings {
 }
 
 /** Indexes are equal if their labels are, so that Spark can reuse plans. */
-class ScanIndex implements FileIndex {
+class ScanIndex implements FileIndex, BiFunction {
   private final SparkSession session;
   private final BiFunction planner;
   private final String label;
@@ -102,6 +102,16 @@ class ScanIndex implements FileIndex {
       listed = isLasting ? directories : null;
     }
     return directories;
+  }
+
+  /** What a rule of ours asks (optimizer.java): files come as Spark lists them, other answers as they are; null is none. */
+  public Object apply(Object about, Object request) {
+    Object answer = planner.apply("{\"settings\":" + Settings.of(session, schema) + ",\"about\":\"" + about + "\"}", request);
+    if (!(answer instanceof byte[])) return answer;
+    ByteBuffer listing = ByteBuffer.wrap((byte[]) answer);
+    listing.get();
+    show(new String(bytes(listing), StandardCharsets.UTF_8));
+    return directories(listing);
   }
 
   /** Expressions as a JSON array; one that Spark has no JSON for is empty. */

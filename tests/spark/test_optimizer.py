@@ -1,0 +1,218 @@
+"""What Spark's optimizer learns of our scans, seen in plans and in the files that are read; answers are the same without it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from icefloe.inspect import MetadataScan
+from icefloe.spark.connect import connect
+from icefloe.spark.jvm import door
+from icefloe.spark.session import Session
+from tests.spark.reading import delete_equal, new_catalog
+
+ROWS = 40
+DAYS = 10
+
+
+@pytest.fixture(scope="module")
+def ice(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    """A table of ten files for each way to partition, and a table of days to join them with."""
+    with connect(new_catalog(tmp_path_factory.mktemp("tables")), spark=spark) as session:
+        if door.entry(spark, "optimizer") is None:
+            pytest.fail("this Spark does not take our rules")
+        data = pa.table(
+            {
+                "id": range(ROWS),
+                "day": pa.array([19000 + row * DAYS // ROWS for row in range(ROWS)], pa.int32()).cast(pa.date32()),
+                "name": [f"name-{row * DAYS // ROWS}" for row in range(ROWS)],
+                "x": [float(row) + 1 for row in range(ROWS)],
+            }
+        )
+        for name, spec in {
+            "identity": ["day"],
+            "months": ["day(day)"],
+            "buckets": ["bucket(64, name)"],
+            "cut": ["truncate(4, id)"],
+            "plain": [],
+        }.items():
+            table = session.catalog.create_table(
+                ("db", name),
+                "id long, day date, name string, x double",
+                partition_spec=spec,
+                properties={"format-version": "3"},
+            )
+            for start in range(0, ROWS, ROWS // DAYS):
+                table.append(data.slice(start, ROWS // DAYS))
+            session.table(("db", name)).createOrReplaceTempView(name)
+        spark.range(DAYS).selectExpr(
+            "date_add(date'2022-01-08', cast(id as int)) AS k",
+            "id * 4 AS first",
+            "concat('name-', id) AS label",
+            "id % 4 AS kind",
+        ).createOrReplaceTempView("days")
+        yield session
+
+
+def scans(plan: Any) -> list[Any]:
+    """The file scans of a physical plan, also of a finished adaptive one."""
+    name = plan.getClass().getSimpleName()
+    if name == "AdaptiveSparkPlanExec":
+        return scans(plan.finalPhysicalPlan())
+    own = [plan] if name == "FileSourceScanExec" else scans(plan.plan()) if name.endswith("QueryStageExec") else []
+    return own + [scan for index in range(plan.children().size()) for scan in scans(plan.children().apply(index))]
+
+
+def files_read(frame: Any) -> int:
+    return sum(scan.metrics().apply("numFiles").value() for scan in scans(frame._jdf.queryExecution().executedPlan()))
+
+
+def without_rules(spark: Any, text: str) -> list[Any]:
+    spark.conf.set(door.ENABLED, "false")
+    try:
+        return sorted(map(str, spark.sql(text).collect()))
+    finally:
+        spark.conf.unset(door.ENABLED)
+
+
+JOINS = {
+    "SELECT sum(x) FROM identity JOIN days ON day = k WHERE kind = 1": 3,
+    "SELECT sum(x) FROM months JOIN days ON day = k WHERE kind = 2": 2,
+    "SELECT sum(x) FROM buckets JOIN days ON name = label WHERE kind = 3": 2,
+    "SELECT sum(x) FROM cut JOIN days ON id = first WHERE kind = 3": 2,
+    "SELECT sum(x) FROM plain JOIN days ON id = first WHERE kind = 0 AND first > 0": 2,
+    "SELECT count(*) FROM plain WHERE day IN (SELECT k FROM days WHERE kind = 1) AND id < 30": 2,
+    "SELECT p.id, days.label FROM days LEFT JOIN plain p ON p.day = k WHERE kind = 1": 10,
+    "SELECT p.* FROM plain p JOIN days ON day = k AND name = label WHERE kind = 1": 3,
+    "SELECT day, n FROM (SELECT day, count(*) AS n FROM plain GROUP BY day) JOIN days ON day = k WHERE kind = 2": 2,
+    "SELECT sum(x) FROM (SELECT * FROM plain UNION ALL SELECT * FROM identity) u JOIN days ON day = k WHERE kind = 1": 6,
+    "SELECT sum(p.x) FROM plain p JOIN identity i ON p.id = i.id JOIN days ON p.day = k WHERE kind = 1": 13,
+    "SELECT p.id FROM plain p LEFT JOIN days ON day = k AND kind = 1": 10,
+    "SELECT id FROM plain WHERE day IN (SELECT k FROM days WHERE kind = 1) OR id IN (SELECT first FROM days WHERE kind = 2)": 10,
+    "SELECT p.id FROM plain p LEFT ANTI JOIN (SELECT * FROM days WHERE kind = 1) ON day = k": 10,
+}
+
+
+@pytest.mark.parametrize("text", JOINS)
+def test_joins_read_the_files_of_their_keys(ice: Session, text: str) -> None:
+    """By partitions of every kind and by bounds; not where rows without a match are kept, or the other side is no broadcast."""
+    frame = ice.spark.sql(text)
+    assert sorted(map(str, frame.collect())) == without_rules(ice.spark, text)
+    assert files_read(frame) == JOINS[text]
+
+
+def test_no_keys_no_files(ice: Session) -> None:
+    frame = ice.spark.sql("SELECT count(*) FROM plain JOIN days ON day = k WHERE kind = 9")
+    assert frame.collect() == [(0,)]
+    assert files_read(frame) == 0
+
+
+def test_aggregates_come_from_metadata(ice: Session) -> None:
+    for text, row in {
+        "SELECT count(*), min(id), max(day), count(name), max(x) + 1 FROM plain": "(40, 0, 2022-01-17, 40, 41.0)",
+        "SELECT count(*) AS n FROM months WHERE day >= date'2022-01-15'": "(12,)",
+        "SELECT max(x) FROM plain WHERE day = date'2022-01-08'": "(4.0,)",
+    }.items():
+        frame = ice.spark.sql(text)
+        assert not scans(frame._jdf.queryExecution().executedPlan()), text
+        assert f"({', '.join(map(str, frame.first()))}{',' if len(frame.columns) == 1 else ''})" == row
+        assert sorted(map(str, frame.collect())) == without_rules(ice.spark, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT count(*) FROM plain WHERE id < 6",
+        "SELECT min(name) FROM plain",
+        "SELECT count(DISTINCT id) FROM plain",
+        "SELECT count(*) FILTER (WHERE id > 3) FROM plain",
+        "SELECT sum(id), count(*) FROM plain",
+        "SELECT count(*) FROM plain WHERE month(day) = 1",
+        "SELECT max(id + 1) FROM plain",
+        "SELECT day, count(*) FROM plain GROUP BY day",
+        "SELECT count(*) FROM plain WHERE rand(7) < 0.9999999",
+    ],
+)
+def test_what_metadata_does_not_tell_is_read(ice: Session, text: str) -> None:
+    frame = ice.spark.sql(text)
+    assert scans(frame._jdf.queryExecution().executedPlan())
+    assert sorted(map(str, frame.collect())) == without_rules(ice.spark, text)
+
+
+def test_deleted_rows_do_not_count(ice: Session) -> None:
+    """Vectors say how many rows they delete, which values is not known; keys say nothing."""
+    table = ice.catalog.create_table(
+        ("db", "deleted"),
+        "id long, p int",
+        partition_spec=["p"],
+        properties={"format-version": "3", "write.delete.mode": "merge-on-read"},
+    )
+    for p in range(3):
+        table.append(pa.table({"id": range(p * 10, p * 10 + 10), "p": pa.array([p] * 10, pa.int32())}))
+    table.delete("id in (3, 4, 25)")
+    rows = ice.table("db.deleted")
+    counted = rows.selectExpr("count(*)")
+    assert not scans(counted._jdf.queryExecution().executedPlan())
+    assert counted.first()[0] == 27
+    assert rows.filter("p = 0").selectExpr("count(*)").first()[0] == 8
+    greatest = rows.selectExpr("max(id)", "min(id)")
+    assert scans(greatest._jdf.queryExecution().executedPlan())
+    assert greatest.first() == (29, 0)
+    delete_equal(table, {"id": [7]}, next(table.scan("p = 0").plan_files()).file)
+    assert ice.table("db.deleted").selectExpr("count(*)").first()[0] == 26
+
+
+def test_limits_plan_few_files(ice: Session) -> None:
+    frame = ice.spark.sql("SELECT id, name FROM plain LIMIT 6")
+    assert len(frame.collect()) == 6
+    assert files_read(frame) == 2
+    assert ice.spark.sql("SELECT id FROM plain LIMIT 100").count() == ROWS
+    assert len(ice.spark.sql("SELECT id FROM plain WHERE id >= 20 LIMIT 3").collect()) == 3
+
+
+def test_sizes_are_those_of_the_files_that_are_left(ice: Session) -> None:
+    def size(where: str) -> int:
+        plan = ice.spark.sql(f"SELECT * FROM plain WHERE {where}")._jdf.queryExecution().optimizedPlan()
+        return int(str(plan.stats().sizeInBytes()))
+
+    assert 0 < size("id < 8") * 4 < size("true")
+
+
+def test_equal_scans_are_still_one(ice: Session) -> None:
+    """Rules do not keep Spark from reading once what a query has twice."""
+    text = "SELECT a.x FROM (SELECT day, max(x) x FROM plain WHERE id > 5 GROUP BY day) a JOIN (SELECT day, max(x) x FROM plain WHERE id > 5 GROUP BY day) b ON a.x = b.x"
+    frame = ice.spark.sql(text)
+    assert len(frame.collect()) == 9
+    assert "Reused" in frame._jdf.queryExecution().executedPlan().toString()
+
+
+def test_metadata_tables_are_read_when_a_query_needs_them(ice: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the columns that it asks for, and with its filters; the rows are those of all columns and rows, filtered by Spark."""
+    read: list[tuple[list[str], str]] = []
+    to_arrow = MetadataScan.to_arrow
+
+    def seen(scan: MetadataScan) -> pa.Table:
+        read.append((list(scan.selected_fields), str(scan.row_filter)))
+        return to_arrow(scan)
+
+    monkeypatch.setattr(MetadataScan, "to_arrow", seen)
+    files = ice.sql("SELECT * FROM db.identity.files")
+    assert not read
+    assert files.count() == DAYS
+    assert read.pop()[0] == ["content"]
+    rows = ice.sql(
+        "SELECT record_count, file_path FROM db.identity.files WHERE partition.day > date'2022-01-15'"
+    ).collect()
+    [(columns, where)] = read
+    assert set(columns) == {"file_path", "partition", "record_count"}
+    assert "AlwaysTrue" not in where
+    plain = ice.load_table("db.identity").inspect.files().to_pylist()
+    expected = [(row["record_count"], row["file_path"]) for row in plain if str(row["partition"]["day"]) > "2022-01-15"]
+    assert sorted(map(tuple, rows)) == sorted(expected)
+    assert len(expected) == 2
+    joined = ice.sql(
+        "SELECT count(*) FROM db.identity.files f JOIN db.identity.entries e ON f.file_path = e.data_file.file_path"
+    )
+    assert joined.first()[0] == DAYS
+    assert ice.sql("SELECT * FROM db.identity.snapshots").count() == DAYS
