@@ -166,7 +166,8 @@ def test_a_check_shows_how_far_it_is_and_what_it_says(browser: Browser, served: 
         page.get_by_text("Clean.").wait_for(timeout=20_000)
         assert not page.evaluate("window.violations")
         settled(page, served, "/jobs")
-        assert page.get_by_role("link", name="Verify shop.orders: metadata").count() == 1
+        # The server is shared, and other tests may have checked the table before.
+        assert page.get_by_role("link", name="Verify shop.orders: metadata").first.is_visible()
 
 
 def test_maintenance_is_planned_run_and_seen(browser: Browser, written: Served) -> None:
