@@ -130,7 +130,7 @@ def test_a_log_has_a_line_every_ten_seconds(caplog: pytest.LogCaptureFixture) ->
         for done in range(1, 26):
             clock.now += 1
             lines(Progress("files", done, 25))
-    assert [each.message for each in caplog.records] == ["files: 10 of 25", "files: 20 of 25"]
+    assert caplog.messages == ["files: 10 of 25", "files: 20 of 25"]
 
 
 def test_scans_and_added_files_tell_how_far_they_are(tmp_path: Path) -> None:
