@@ -1,6 +1,9 @@
 """Encrypted tables on Spark: read and written by our engine on the executors, which get keys of files and never those of the KMS."""
 
 import pickle
+import subprocess
+import sys
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,12 +11,17 @@ import pytest
 from pyspark.sql import SparkSession
 
 import icefloe
+from icefloe import manifests as mf
+from icefloe.encryption import decode_key_metadata
 from icefloe.spark.connect import connect
 from icefloe.spark.session import Session
 from icefloe.table import Table
-from tests.encryption.keys import key_file
+from tests.encryption.keys import MASTER_KEYS, key_file
 from tests.encryption.test_tables import SECRET, check_sealed
+from tests.spark.conftest import missing_java
+from tests.spark.processes import bare_environment
 
+ROOT = Path(__file__).parents[2]
 TOKEN = "a-token-that-nobody-may-see"
 
 
@@ -90,3 +98,77 @@ def test_maintenance_and_streams(ice: Session, tmp_path: Path) -> None:
     check_sealed(ice.catalog.load_table("n.copy"))
     for file in (tmp_path / "checkpoint").rglob("*"):
         assert not file.is_file() or TOKEN.encode() not in file.read_bytes()
+
+
+def spelled(key: bytes) -> set[bytes]:
+    """All ways in which a program may write bytes down, alone or among others."""
+    signed = [byte - 256 if byte > 127 else byte for byte in key]
+    texts = {key.hex(), key.hex().upper(), repr(key)[2:-1], *(str(form)[1:-1] for form in (signed, list(key)))}
+    texts |= {text.replace(" ", "") for text in texts}
+    # In Base64 of something longer a key begins at one of three places of a group; what is around it decides the rims.
+    for encode in (b64encode, urlsafe_b64encode):
+        for before in range(3):
+            texts.add(encode(b"?" * before + key)[4 if before else 0 : (before + len(key)) // 3 * 4].decode())
+    escaped = {text.replace("\\", "\\\\") for text in texts}
+    return {key, *(text.encode() for text in texts | escaped)}
+
+
+def all_keys(table: Table) -> set[bytes]:
+    """The keys of every file that a snapshot names, and those that lead to them."""
+    keys, keyring = set(MASTER_KEYS.values()), table.storage.keyring
+    assert keyring is not None
+    manifests = mf.SnapshotManifests(table.metadata, table.storage.read, keyring=keyring)
+    for snapshot in table.snapshots():
+        keys.add(keyring.list_key(table.metadata, snapshot).key)
+        for manifest in manifests.of(snapshot):
+            keys.add(decode_key_metadata(manifest.key_metadata or b"", manifest.manifest_path).key)
+        for task in table.scan(snapshot_id=snapshot.snapshot_id).plan_files():
+            for file in (task.file, *task.deletes):
+                keys.add(decode_key_metadata(file.key_metadata or b"", file.file_path).key)
+    return keys | {key for _, key in keyring._unwrapped.values()}
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_keys_that_are_written_down_are_seen(alone: bool) -> None:
+    key = bytes(range(120, 136))
+    around = (b"", b"") if alone else (b"a", b"bcd")
+    for length in range(3):
+        text = (b"" if alone else b"x" * length) + key + around[1]
+        for spelling in (b64encode(text), text.hex().encode(), repr(text).encode(), str(list(text)).encode(), text):
+            assert any(form in spelling for form in spelled(key)), spelling
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(280)
+def test_what_spark_writes_down_shows_no_key(tmp_path: Path) -> None:
+    """Event log, page, logs, plans and errors of reads, writes and MERGE."""
+    if (reason := missing_java()) is not None:
+        pytest.skip(reason)
+    key_file(tmp_path)
+    keys = {"encryption.kms-type": "file", "encryption.kms-file": str(tmp_path / "keys.json")}
+    database = f"sqlite:///{tmp_path}/catalog.db"
+    with icefloe.load_catalog("lake", type="sql", uri=database, warehouse=str(tmp_path / "files"), **keys) as catalog:
+        catalog.create_namespace("n")
+        for name, version, key in (("n.three", "3", "k1"), ("n.four", "4", "k2")):
+            modes = {f"write.{kind}.mode": "merge-on-read" for kind in ("delete", "update", "merge")}
+            properties = {"format-version": version, "encryption.key-id": key, **modes}
+            catalog.create_table(name, "id bigint, name string", properties=properties)
+        with (tmp_path / "log").open("wb") as log:
+            done = subprocess.run(
+                [sys.executable, "-m", "tests.spark.use_encrypted", str(tmp_path)],
+                env=bare_environment(PYSPARK_PYTHON=sys.executable, PYTHONPATH=str(ROOT)),
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                timeout=250,
+                check=False,
+            )
+        assert done.returncode == 0, (tmp_path / "log").read_text(errors="replace")[-3000:]
+        secrets = set().union(*(all_keys(catalog.load_table(name)) for name in ("n.three", "n.four")))
+    assert len(secrets) > 20
+    events = [file for file in (tmp_path / "events").rglob("*") if file.is_file()]
+    texts = {file.name: file.read_bytes() for file in (*events, *tmp_path.glob("answer-*"), tmp_path / "log")}
+    assert any(b"SparkListenerTaskEnd" in text for text in texts.values())
+    assert b"spark.eventLog.dir" in texts["answer-0"]
+    for name, text in texts.items():
+        for secret in secrets:
+            assert not any(form in text for form in spelled(secret)), f"a key is in {name}"
