@@ -1,8 +1,9 @@
-"""Decides how one server is several processes: they share a listening socket, and counts, and whoever dies is replaced."""
+"""Decides how one server is several processes: they share a port, and counts, and whoever dies is replaced."""
 
 import os
 import signal
 import socket
+import sys
 import tempfile
 import threading
 import time
@@ -44,8 +45,39 @@ def require_shareable(catalogs: Mapping[str, Catalog]) -> None:
             )
 
 
+class PortHolder(socket.socket):
+    """A socket that holds a port and does not listen: each process that it is sent to has a socket of its own at the port.
+
+    The kernel deals connections out to those that listen. Processes that share one listening socket leave that to chance,
+    and it happens that one of them accepts all clients while the others have nothing to do.
+    """
+
+    @classmethod
+    def at(cls, family: int, address: tuple[str, int]) -> "PortHolder":
+        """One of possibly several at the address."""
+        holder = cls(family)
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        holder.bind(address)
+        return holder
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return PortHolder.at, (int(self.family), self.getsockname())
+
+
+def _held(listener: socket.socket) -> socket.socket:
+    """The port of a bound socket, held for several processes; elsewhere than on Linux they share the socket."""
+    if sys.platform != "linux":
+        return listener
+    family, address = listener.family, listener.getsockname()
+    # It was bound without the option by which others may have the port, too: so nobody else has it.
+    listener.close()
+    return PortHolder.at(family, address)
+
+
 def serve(config: uvicorn.Config, listener: socket.socket) -> int:
     """Run the processes of a configuration until this one is told to stop; its exit code."""
+    listener = _held(listener)
     with tempfile.TemporaryDirectory(prefix="icefloe-server-") as folder:
         os.environ.setdefault(SHARED_COUNTS, folder)
         supervisor = Multiprocess(config, [listener])

@@ -3,8 +3,10 @@
 import os
 import re
 import signal
+import socket
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx2 as httpx
@@ -38,6 +40,13 @@ def is_gone(process: int) -> bool:
         return True
 
 
+def connections(process: int, port: int) -> int:
+    """How many clients a process has at a port."""
+    lines = [line.split() for line in Path(f"/proc/{process}/net/tcp").read_text().splitlines()[1:]]
+    ours = {f"socket:[{line[9]}]" for line in lines if line[1].endswith(f":{port:04X}") and line[3] == "01"}
+    return sum(os.readlink(file) in ours for file in Path(f"/proc/{process}/fd").iterdir() if file.is_symlink())
+
+
 def counted(server: ServerProcess) -> float:
     """How many tables were loaded, of whatever process."""
     text = httpx.get(f"{server.url}/metrics", trust_env=False, timeout=30).text
@@ -59,6 +68,14 @@ def test_several_processes_are_one_server(tmp_path: Path) -> None:
         # Each process tells of what it counted from time to time.
         wait_until(lambda: counted(server) == 10)
         assert counted(server) == 10
+        with ExitStack() as stack:
+            port = httpx.URL(server.url).port
+            assert port is not None
+            for _ in range(32):
+                stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+            # None of them has all: that comes by chance once in 2**31 times.
+            wait_until(lambda: sum(connections(process, port) for process in processes) == 32)
+            assert all(0 < connections(process, port) < 32 for process in processes)
         assert server.kill(signal.SIGTERM) == 0
         wait_until(lambda: all(map(is_gone, processes)))
 
