@@ -27,6 +27,7 @@ from icefloe.catalog.importing import Import, fill, in_place_of, snapshot_of, st
 from icefloe.catalog.namespaces import NamespaceOperations
 from icefloe.catalog.purging import delete_reachable, purge
 from icefloe.catalog.replacement import ReplaceTable
+from icefloe.catalog.reporters import reporter_of
 from icefloe.catalog.seals import check_has_kms
 from icefloe.catalog.transactions import CatalogTransaction
 from icefloe.catalog.undropping import UndropOperations
@@ -41,7 +42,6 @@ from icefloe.table import Table, Transaction
 
 _TABLE_DEFAULT = "table-default."
 _TABLE_OVERRIDE = "table-override."
-_REPORTER = "metrics-reporter-impl"
 
 
 class Catalog(NamespaceOperations, UndropOperations):
@@ -81,7 +81,7 @@ class Catalog(NamespaceOperations, UndropOperations):
     @cached_property
     def reporter(self) -> planning.Reporter:
         """Where reports of scans and commits go: to the log, or where `metrics-reporter-impl` says."""
-        return planning.reporter_named(self._properties.get(_REPORTER, planning.LOGGING))
+        return reporter_of(self._name, self._properties)
 
     def close(self) -> None:
         """Give back connections; the catalog opens new ones if it is used again."""

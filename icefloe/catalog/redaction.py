@@ -15,7 +15,7 @@ _SHOWN = re.compile(
       | oauth2-server-uri | client\.region
       | s3\.(?:endpoint|region|path-style-access|force-virtual-addressing|anonymous|signer|remote-signing-enabled)
       | gcs\.(?:project-id|service\.host|endpoint) | adls\.(?:account-name|endpoint|account-host)
-      | metrics-reporter-impl | .*-timeout(?:-ms)? | .*max-retries
+      | metrics-reporter-impl | openlineage\.(?:job-name|job-namespace|run|transport\.(?:type|url|endpoint)) | .*-timeout(?:-ms)? | .*max-retries
       | table-(?:default|override)\..+""",
     re.VERBOSE,
 )

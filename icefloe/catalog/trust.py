@@ -16,7 +16,8 @@ from pathlib import Path
 from icefloe.catalog.redaction import is_shown
 from icefloe.errors import InvalidPropertyError
 
-_CODE = re.compile(r"(.*[.-])?(impl|class)|py-.*")
+_CODE = re.compile(r"(.*[.-])?(impl|class)|py-.*|openlineage\.transport\..*")
+"""OpenLineage's transports can be named by their classes."""
 _KINDS_OF_AUTH = ("rest.auth.type", "rest.auth.sigv4.delegate-auth-type", "auth.type")
 _OWN_IDENTITIES = ("google", "entra")
 """Kinds of authentication that send a token of whoever is logged in."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from icefloe.commit.outcome import Committed, Outcome
 from icefloe.metadata import Snapshot, TableMetadata, summary as keys
 from icefloe.planning import Reporter, deliver
+from icefloe.schema import Schema
 
 
 def _count(key: str) -> int:
@@ -53,6 +54,10 @@ class CommitReport:
     counts: CommitCounts
     problem: str | None = None
     """Why it did not happen, or why nobody knows."""
+    location: str | None = None
+    """Where the table is; None in a report that came over the REST protocol, which does not say it."""
+    schema: Schema | None = field(default=None, compare=False, repr=False)
+    """The table's columns afterwards; None as for the location."""
 
     def line(self) -> str:
         """The report in one line."""
@@ -86,9 +91,10 @@ def report_commit(outcome: Outcome, base: TableMetadata, table: str, seconds: fl
 
 def _reports(outcome: Outcome, base: TableMetadata, table: str, seconds: float) -> Iterator[CommitReport]:
     snapshots: list[Snapshot] = []
-    problem = None
+    problem, after = None, base
     if isinstance(outcome, Committed):
-        by_id = outcome.state.metadata.snapshots_by_id
+        after = outcome.state.metadata
+        by_id = after.snapshots_by_id
         snapshots = [by_id[snapshot_id] for snapshot_id in outcome.snapshot_ids if snapshot_id in by_id]
     else:
         problem = str(outcome.error)
@@ -103,6 +109,8 @@ def _reports(outcome: Outcome, base: TableMetadata, table: str, seconds: float) 
         seconds,
         CommitCounts(),
         problem,
+        after.location,
+        after.schema(),
     )
     if not snapshots:
         yield report

@@ -1,6 +1,7 @@
 """From a snapshot and a predicate to tasks: pruning, deletes, residuals, splits, incremental scans."""
 
 from icefloe.planning.batches import ScanBatch
+from icefloe.planning.counted import counted_tasks
 from icefloe.planning.delete_files import WANTED_OF_DELETES, scopes_of
 from icefloe.planning.delete_index import DeleteIndex
 from icefloe.planning.equality_pruning import KeyFacts, key_columns, may_apply

@@ -39,6 +39,8 @@ class _RangeScan:
     options: Mapping[str, str] = field(default_factory=dict, hash=False)
     cache: mf.ManifestCache | None = field(default=None, compare=False, repr=False)
     reporter: Reporter = field(default_factory=LoggingReporter, compare=False, repr=False)
+    table_name: str = field(default="", compare=False, repr=False)
+    """What reports call the table."""
 
     def snapshots(self) -> list[md.Snapshot]:
         """All snapshots in the range, oldest first."""
@@ -77,7 +79,7 @@ class _RangeScan:
         return PlanRequest(source, self._scan.bound_filter, settings, manifests, entries, needs_live, with_deletes)
 
     def _run(self, request: PlanRequest) -> Plan:
-        return Plan(Progress(request, self.projection().column_names, self.reporter))
+        return Plan(Progress(request, self.projection().column_names, self.reporter, self.table_name))
 
     def _last(self) -> md.Snapshot | None:
         head = self.metadata.snapshot_of_ref(self.branch)

@@ -60,10 +60,11 @@ class PlanRequest:
 class Progress:
     """How far a plan is; it outlives the plan."""
 
-    def __init__(self, request: PlanRequest, projected: tuple[str, ...], reporter: Reporter) -> None:
+    def __init__(self, request: PlanRequest, projected: tuple[str, ...], reporter: Reporter, table: str = "") -> None:
         self.request = request
         self.projected = projected
         self.reporter = reporter
+        self.table = table
         self.counts = ScanCounts()
         self.is_complete = False
         self._started = time.perf_counter()
@@ -83,6 +84,9 @@ class Progress:
             time.perf_counter() - self._started if self._seconds is None else self._seconds,
             self._first,
             self.is_complete,
+            self.table,
+            source.metadata.location,
+            source.schema,
         )
 
     def start(self) -> None:

@@ -3,10 +3,11 @@
 import importlib
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Protocol, cast
 
 from icefloe.errors import InvalidPropertyError
+from icefloe.schema import Schema
 
 logger = logging.getLogger("icefloe.planning")
 
@@ -66,12 +67,18 @@ class ScanReport:
     """None if there was no task."""
     is_complete: bool
     """Whether every task was given out; not when a limit was reached or the reader stopped."""
+    table: str = ""
+    """The table's name, that of its catalog included; empty if nobody named it, as in scans of maintenance."""
+    location: str | None = None
+    """Where the table is; None in a report that came over the REST protocol, which does not say it."""
+    schema: Schema | None = field(default=None, compare=False, repr=False)
+    """The columns of the rows, all of them; None as for the location."""
 
     def line(self) -> str:
         """The report in one line."""
         counts = self.counts
         return (
-            f"scan of table {self.table_uuid}, snapshot {self.snapshot_id}, filter {self.row_filter}: "
+            f"scan of table {self.table or self.table_uuid}, snapshot {self.snapshot_id}, filter {self.row_filter}: "
             f"{counts.result_data_files} of {counts.data_files} data files in {counts.data_manifests_read} of "
             f"{counts.data_manifests} data manifests, {counts.result_delete_files} deletes, {self.seconds:.3f} s"
         )

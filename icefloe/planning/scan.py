@@ -59,6 +59,8 @@ class TableScan:
     rows that match. Whoever rewrites files needs this."""
     planner: Planner | None = field(default=None, compare=False, repr=False)
     """None plans by the manifests of the snapshot."""
+    table_name: str = field(default="", compare=False, repr=False)
+    """What reports call the table."""
     _newest: list[Progress] = field(default_factory=list, init=False, compare=False, repr=False)
     """The progress of the newest plan, if there was one; the plan itself is not kept, so that it closes with its reader."""
     _lent: list[Storage] = field(default_factory=list, init=False, compare=False, repr=False)
@@ -239,7 +241,8 @@ class TableScan:
             limit=self.limit,
             metrics_of=metrics_of,
         )
-        self._newest[:] = [Progress(request, (*self.table_columns().column_names, *self.extracted), self.reporter)]
+        columns = (*self.table_columns().column_names, *self.extracted)
+        self._newest[:] = [Progress(request, columns, self.reporter, self.table_name)]
         return Plan(self._newest[0])
 
     @property
@@ -261,7 +264,7 @@ def plan_entries(
     request = PlanRequest(
         source, scan.bound_filter, scan.settings, lambda: manifests, entries, with_deletes=with_deletes
     )
-    return Plan(Progress(request, scan.projection().column_names, scan.reporter))
+    return Plan(Progress(request, scan.projection().column_names, scan.reporter, scan.table_name))
 
 
 def single_file_deletes(scan: TableScan) -> frozenset[str]:

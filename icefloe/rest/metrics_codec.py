@@ -178,6 +178,7 @@ def _scan(wire: _ReportWire, metadata: Mapping[str, str]) -> ScanReport:
         _seconds(metrics, _PLANNING_TIME),
         None,
         True,
+        wire.table_name,
     )
 
 

@@ -48,6 +48,7 @@ class _Appended:
             options=scan.options,
             cache=scan.cache,
             reporter=scan.reporter,
+            table_name=scan.table_name,
         )
 
 

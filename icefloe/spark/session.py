@@ -42,16 +42,16 @@ _ALL = ("*",)
 
 
 class ReportKeeper:
-    """Keeps the newest scan reports, and logs them."""
+    """Keeps the newest scan reports, and hands them to the reporter of the table's catalog."""
 
-    def __init__(self) -> None:
-        self.reports: deque[planning.ScanReport] = deque(maxlen=_REPORTS_KEPT)
-        self._log = planning.LoggingReporter()
+    def __init__(self, kept: deque[planning.ScanReport], inner: planning.Reporter) -> None:
+        self._kept = kept
+        self._inner = inner
 
     def report(self, report: planning.ScanReport) -> None:
-        """Keep and log a report."""
-        self.reports.append(report)
-        self._log.report(report)
+        """Keep a report and hand it on."""
+        self._kept.append(report)
+        self._inner.report(report)
 
     def __reduce__(self) -> tuple[type, tuple[()]]:
         # Executors plan nothing, so nothing of it goes along.
@@ -67,7 +67,7 @@ class Session:
         self.spark = spark
         self.catalogs = dict(catalogs)
         self._owns_spark = owns_spark
-        self._reports = ReportKeeper()
+        self._reports: deque[planning.ScanReport] = deque(maxlen=_REPORTS_KEPT)
         self._door = door_of(spark, self.catalogs, self._source_frame) if is_classic(spark) else None
         self._undo: Callable[[], None] | None = None
         if drop_in:
@@ -85,7 +85,7 @@ class Session:
     @property
     def reports(self) -> tuple[planning.ScanReport, ...]:
         """What the newest plans of this session considered and skipped, the newest last."""
-        return tuple(self._reports.reports)
+        return tuple(self._reports)
 
     def load_table(self, name: str | Sequence[str]) -> Table:
         """The handle of a table, by its name with or without that of a catalog in front."""
@@ -138,7 +138,7 @@ class Session:
 
     def read(self, scan: DataScan, name: str | None = None) -> DataFrame:
         """The rows of a scan as a lazy DataFrame."""
-        return read_scan(self.spark, replace(scan, reporter=self._reports), name)
+        return read_scan(self.spark, replace(scan, reporter=ReportKeeper(self._reports, scan.reporter)), name)
 
     def changes(
         self,

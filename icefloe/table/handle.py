@@ -225,6 +225,7 @@ class Table(TableChanges):
             cache=self._caches.manifests,
             reporter=self._reporter,
             planner=self._planner,
+            table_name=self._committer.name,
         )
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -275,6 +276,8 @@ class Table(TableChanges):
             case_sensitive,
             options or {},
             cache=self._caches.manifests,
+            reporter=self._reporter,
+            table_name=self._committer.name,
         )
         scan = scan.with_net_changes() if net_changes else scan
         return scan.with_updates(identifier_columns) if identifier_columns else scan

@@ -194,7 +194,7 @@ COUNTS = st.integers(0, 2**40)
 @given(COUNTS, COUNTS, st.integers(1, 9))
 def test_reports_of_scans(files: int, size: int, schema_id: int) -> None:
     counts = ScanCounts(result_data_files=files, result_bytes=size, data_files_skipped_by_metrics=3)
-    report = ScanReport(None, 7, schema_id, "Reference(a)", ("a",), counts, 1.5, None, True)
+    report = ScanReport(None, 7, schema_id, "Reference(a)", ("a",), counts, 1.5, None, True, "ns.t")
     received = rest.decode_report(rest.encode_scan_report(report, "ns.t", {"engine-name": "x"}))
     assert received.report == report
     assert received.table == "ns.t"

@@ -335,7 +335,7 @@ class RestCatalog(Catalog):
         return RestReporter(self, identifier, self.reporter)
 
     def _send_report(self, identifier: Identifier, body: bytes) -> None:
-        self._connected.reports.put(identifier, body)
+        self._connected.reports.put(show(identifier), (identifier, body))
 
     def _load(
         self, identifier: Identifier, snapshots: str = ALL_SNAPSHOTS, config: Mapping[str, str] | None = None

@@ -4,9 +4,9 @@ import os
 from functools import partial
 
 from icefloe.catalog.identifiers import Identifier, show
+from icefloe.catalog.report_queue import ReportQueue
 from icefloe.catalog.rest.namespaces import RestNamespaces
 from icefloe.catalog.rest.outcomes import asked
-from icefloe.catalog.rest.reporting import ReportQueue
 from icefloe.catalog.rest.session import RestSession
 from icefloe.catalog.rest.tables import RestTables
 from icefloe.catalog.table_files import storage_properties
@@ -24,7 +24,7 @@ class Connected:
         self.tables = RestTables(session)
         self.namespaces = RestNamespaces(session)
         # Not a method of this: whoever lets a catalog go must not wait for the garbage collector.
-        self.reports = ReportQueue(partial(_report, session))
+        self.reports: ReportQueue[tuple[Identifier, bytes]] = ReportQueue(partial(_report, session))
         self.storage = Storage(storage_properties(session.properties), keyring=keyring)
 
     def close(self) -> None:
@@ -33,7 +33,8 @@ class Connected:
         self.session.close()
 
 
-def _report(session: RestSession, identifier: Identifier, body: bytes) -> None:
+def _report(session: RestSession, report: tuple[Identifier, bytes]) -> None:
+    identifier, body = report
     *namespace, name = identifier
     asked(
         session.request(

@@ -14,7 +14,7 @@ from typing import Protocol
 from icefloe import errors, properties as props
 from icefloe.catalog.rest.remote_scans import RemoteScan, remote_scan, why_planned_here
 from icefloe.parallel import in_order
-from icefloe.planning import FileScanTask, ServicePlanner, TableScan
+from icefloe.planning import FileScanTask, ServicePlanner, TableScan, counted_tasks
 from icefloe.rest import (
     Context,
     Endpoint,
@@ -116,7 +116,7 @@ class RestPlanner(ServicePlanner):
         result = self._awaited(result, asked)
         if result.credentials:
             scan.lend(self.server.storage(result.credentials, plan_id))
-        return self._tasks(result.tasks, plan_id, asked, scan.settings.workers)
+        return counted_tasks(scan, self._tasks(result.tasks, plan_id, asked, scan.settings.workers))
 
     def _here(self, scan: TableScan, reason: str) -> Generator[FileScanTask, None, None]:
         logger.info("%s: a scan is planned here: %s", self.server.about, reason)

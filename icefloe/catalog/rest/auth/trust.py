@@ -14,7 +14,7 @@ from icefloe.errors import InvalidPropertyError
 LOG = logging.getLogger("icefloe.catalog.rest")
 
 _OWN = frozenset((CREDENTIAL, "rest.sigv4-enabled", "client.profile-name", "metrics-reporter-impl"))
-_OWN_PREFIXES = ("rest.auth.", "rest.client.proxy.", "rest.client.tls.", "gcp.auth.", "ssl.")
+_OWN_PREFIXES = ("rest.auth.", "rest.client.proxy.", "rest.client.tls.", "gcp.auth.", "ssl.", "openlineage.")
 
 
 def trusted_properties(given: Mapping[str, str], merged: Mapping[str, str]) -> dict[str, str]:
