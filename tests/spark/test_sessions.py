@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from icefloe.errors import InvalidInputError, NotInstalledError
+from icefloe.planning import CallingReporter
 from icefloe.spark.asked_files import AskedFiles
 from icefloe.spark.connect import check_java, connect
 from icefloe.spark.session import Session
@@ -42,8 +44,16 @@ def test_threads_query_at_once(ice: Session) -> None:
 def test_two_sessions(ice: Session) -> None:
     other = connect(ice.catalog, spark=ice.spark.newSession())
     assert other.table("db.t").filter("id < 5").count() == 5
-    assert other.reports
+    assert other.reports[-1].table == f"{ice.catalog.name}.db.t"
     assert ice.table("db.t").join(ice.table("db.t").select("id"), "id").count() == 400
+
+
+def test_reports_reach_the_reporter_of_the_scan(ice: Session) -> None:
+    gathered: list[Any] = []
+    scan = replace(ice.load_table("db.t").scan(), reporter=CallingReporter(gathered.append))
+    assert ice.read(scan).filter("id < 100").count() == 100
+    assert gathered[-1] is ice.reports[-1]
+    assert gathered[-1].counts.result_data_files == 1
 
 
 @pytest.mark.timeout(240)
