@@ -16,6 +16,7 @@ from icefloe import errors, expressions as ex
 from icefloe.schema import Value, coerce, parse_text, types
 from icefloe.spark import catalyst
 from icefloe.spark.spatial import box_of
+from icefloe.spark.transform_calls import transform_of
 from icefloe.spark.variant_extractions import extraction, without_extracts
 
 T = TypeVar("T")
@@ -331,7 +332,9 @@ def _set(node: catalyst.Node, field_type: types.IcebergType) -> tuple[list[ex.Li
 
 
 def _operand(node: catalyst.Node, columns: Columns, negated: bool) -> tuple[ex.Term, types.IcebergType]:
-    """What a test is about, and its type: a column, a field of a struct, or what is in a variant."""
+    """What a test is about, and its type: a column, a field of a struct, a transform of them, or what is in a variant."""
+    if (call := transform_of(node, partial(_field, columns=columns))) is not None:
+        return call
     if (place := extraction(node, _shape)) is not None:
         column = _path(place.variant, columns)
         # Of what is negated nothing is known: any row may lack the path.
