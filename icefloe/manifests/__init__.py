@@ -35,6 +35,7 @@ from icefloe.manifests.reader import Read, decode_manifest, read_manifest
 from icefloe.manifests.relocation import relocated_list, relocated_manifest, with_paths, with_text_bounds
 from icefloe.manifests.sealing import (
     is_encrypted,
+    key_of_file,
     list_key,
     open_file,
     plain_size,

@@ -89,11 +89,18 @@ def sealed_file(data: bytes, metadata: md.TableMetadata) -> tuple[bytes, bytes |
     return stream, None if key is None else encode_key_metadata(key)
 
 
+def key_of_file(file: DataFile) -> FileKey:
+    """The key of an encrypted data or delete file, with the length of the file."""
+    if file.key_metadata is None:
+        raise CorruptFileError(file.file_path, "its manifest has no key for it, and the table is encrypted")
+    return _with_length(file.key_metadata, file.file_path, file.file_size_in_bytes)
+
+
 def open_file(file: DataFile, storage: Storage) -> Input:
     """A seekable reader of a data or delete file, to be closed by the caller; the reader of its format gets plain bytes or a key."""
     if file.key_metadata is None:
         return storage.open_input(file.file_path, size=file.file_size_in_bytes)
-    key = _with_length(file.key_metadata, file.file_path, file.file_size_in_bytes)
+    key = key_of_file(file)
     kind = file.file_format.lower()
     if kind == _ORC:
         raise EncryptionError(f"{file.file_path} is an encrypted ORC file; ORC files of tables are never encrypted")

@@ -1,7 +1,7 @@
 """The answers of Python to a Java file index (icefloe/spark/jvm/scan_index.java), which asks once for each query.
 
 A question says how the session's reader is set and has the query's filters as JSON; an answer has all files, with their
-constants and their deleted rows, as bytes. So neither of them makes further calls.
+constants, their deleted rows and their keys, as bytes. So neither of them makes further calls.
 """
 
 import json
@@ -83,7 +83,7 @@ class AskedFiles:
         return optimizer.locations_of_keys(files, request) if about == "keys" else None
 
     def _listing(self, groups: Mapping[Facts, Sequence[FileScanTask]]) -> Iterator[bytes]:
-        """Rows of constants, each with its files: location, size, and deleted rows."""
+        """Rows of constants, each with its files: location, size, deleted rows, and key."""
         files = self._lister.files
         tasks = [task for members in groups.values() for task in members]
         deleted = iter(
@@ -98,6 +98,7 @@ class AskedFiles:
             for task in members:
                 location = hadoop_location(task.file.file_path).encode()
                 yield _sized(location) + _SIZE.pack(task.file.file_size_in_bytes) + _sized(next(deleted))
+                yield _sized(b"" if files.key is None else files.key(task))
 
 
 def _sized(content: bytes) -> bytes:

@@ -25,7 +25,7 @@ from icefloe.spark.hadoop_access import is_short_lived, is_vended, why_not_by_ha
 from icefloe.spark.inner_names import inner_columns
 from icefloe.spark.jvm import door
 from icefloe.spark.maintenance.engine import SparkMaintenance
-from icefloe.spark.native_read import ROW_INDEX, NativeScan
+from icefloe.spark.native_read import ROW_INDEX, NativeScan, takes_keys
 from icefloe.spark.native_write import CODECS, write_natively
 from icefloe.spark.row_positions import Gathered, gathered
 from icefloe.spark.scan_plan import SnapshotShape, shape_of, shape_of_entries
@@ -198,14 +198,16 @@ def why_not_written(spark: SparkSession, metadata: TableMetadata) -> str | None:
 
 def _why_not_read(gateway: Gateway, scan: TableScan, shape: SnapshotShape | None) -> str | None:
     """What Spark's own reader would not read as the spec says; None if nothing."""
-    if is_encrypted(scan.metadata):
-        return "the table is encrypted, and Spark's reader has no way to its keys"
+    if is_encrypted(scan.metadata) and not takes_keys(gateway.spark):
+        return (
+            "the table is encrypted, and keys reach Spark's reader through Java classes of ours, which are not in use"
+        )
     if shape is None:
         return "a service plans the scan, and rows may be deleted by equality"
     others = sorted(shape.formats - {"parquet"})
     if others:
         return f"it has files of format {', '.join(others)}"
-    if shape.has_encrypted_files:
+    if shape.has_encrypted_files and not is_encrypted(scan.metadata):
         return "it has encrypted files"
     if props.NAME_MAPPING.of(scan.metadata.properties) is not None:
         return "it has a name mapping, so some files may have no field ids"

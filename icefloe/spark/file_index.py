@@ -103,6 +103,8 @@ class ScanFiles:
     """What the newest plan did."""
     deleted: Callable[[planning.FileScanTask], bytes] | None = None
     """If a reader of ours leaves out deleted rows: those of a file, as a portable 32-bit roaring bitmap, or nothing."""
+    key: Callable[[planning.FileScanTask], bytes] | None = None
+    """If the files are encrypted: the key of one, sealed for the JVM."""
     first: Callable[[int], Sequence[planning.FileScanTask]] | None = None
     """Files that are enough for so many rows, if that can be told."""
     aggregates: Callable[[Expression, Sequence[Aggregate]], list[Value | None] | None] | None = None

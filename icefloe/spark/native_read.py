@@ -7,14 +7,14 @@ are matched by field id, under names that `inner_names` chooses.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 
 from py4j.java_gateway import JavaObject
-from pyspark.sql import Column, DataFrame, functions as F, types as spark_types  # noqa: N812  # its usual name
+from pyspark.sql import Column, DataFrame, SparkSession, functions as F, types as spark_types  # noqa: N812  # its usual name
 
-from icefloe import metadata as md, planning
+from icefloe import manifests as mf, metadata as md, planning
 from icefloe.data import partition_by_field
 from icefloe.expressions import AlwaysTrue
 from icefloe.formats.deletion_vectors import DeletionVector
@@ -28,6 +28,7 @@ from icefloe.spark.hadoop_access import HadoopAccess, hadoop_access
 from icefloe.spark.inner_names import PREFIX, inner_columns
 from icefloe.spark.jvm import door
 from icefloe.spark.scan_plan import FileKind, KeyDeletes, ScanPlans, SnapshotShape
+from icefloe.spark.sent_keys import sender_of_keys
 from icefloe.spark.spark_sessions import ReadSettings, read_settings, reading_session
 from icefloe.spark.types import CURRENT_DEFAULT, EXISTS_DEFAULT, TypeMapping, file_schema, user_schema
 from icefloe.spark.user_side import filter_column, quoted_name, to_user
@@ -52,6 +53,15 @@ _BITS = f"{PREFIX}deleted"
 _SCOPE = f"{PREFIX}scope"
 _EVERYWHERE = ""
 """The scope of equality deletes of an unpartitioned spec."""
+
+
+def takes_keys(spark: SparkSession) -> bool:
+    """Whether Spark's own reader can be given keys of encrypted files."""
+    return door.entry(spark, "scan_index") is not None and _our_reader(spark) is not None
+
+
+def _our_reader(spark: SparkSession) -> JavaObject | None:
+    return door.entry(spark, "live_rows", in_tasks=True)
 
 
 @dataclass(frozen=True)
@@ -96,7 +106,16 @@ class NativeScan:
         """Our reader, which leaves deleted rows out; None if a test of each row does."""
         if self._index is None or self._selects(reserved.DELETED):
             return None
-        return door.entry(self.gateway.spark, "live_rows", in_tasks=True)
+        return _our_reader(self.gateway.spark)
+
+    @cached_property
+    def _key(self) -> Callable[[planning.FileScanTask], bytes] | None:
+        """What gives the key of a file to the JVM; None if the table is not encrypted."""
+        if not mf.is_encrypted(self.scan.metadata):
+            return None
+        if self._index is None:
+            raise AssertionError("an encrypted table is read by Spark without the classes that take its keys")
+        return sender_of_keys(self._index)
 
     def _is_tested(self, kind: FileKind) -> bool:
         """Whether each row of files of a kind is tested for being deleted."""
@@ -194,6 +213,7 @@ class NativeScan:
             columns.by_name,
             lambda: planner.report,
             None if kind is FileKind.CLEAN or self._reader is None else planner.roaring,
+            self._key,
             planner.first(kind),
             None if planner.kinds[1:] or self.hidden else partial(metadata_answers.answers, self.scan),
         )
@@ -244,10 +264,14 @@ class NativeScan:
         )
 
     def _format(self, gateway: Gateway, files: ScanFiles) -> JavaObject:
+        if files.key is not None:
+            # Without it there were no keys.
+            reader = _our_reader(gateway.spark)
+            return gateway.cached("encrypted rows", lambda: reader and reader.format(True))
         if files.deleted is None or self._reader is None:
             sources = gateway.jvm.org.apache.spark.sql.execution.datasources
             return gateway.cached("parquet", sources.parquet.ParquetFileFormat)
-        return gateway.cached("live rows", self._reader.format)
+        return gateway.cached("live rows", partial(self._reader.format, False))
 
     # -- deletes
 
@@ -289,6 +313,7 @@ class NativeScan:
             lambda _: tasks,
             (file_index.SEQUENCE_NUMBER, scope),
             sum(file.file_size_in_bytes for file, _ in group.files),
+            key=self._key,
         )
         rows = self._frame_of(files, read)
         return rows.select(

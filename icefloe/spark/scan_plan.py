@@ -17,8 +17,16 @@ from icefloe.data import DeleteLoader
 from icefloe.errors import CorruptFileError, StateError
 from icefloe.expressions import Expression, as_expression, conjunction
 from icefloe.formats.deletion_vectors import DeletionVector
-from icefloe.manifests import DataFile, FileContent, ManifestColumns, ManifestContent, ManifestFile, wanted
-from icefloe.metadata import summary as totals
+from icefloe.manifests import (
+    DataFile,
+    FileContent,
+    ManifestColumns,
+    ManifestContent,
+    ManifestFile,
+    is_encrypted,
+    wanted,
+)
+from icefloe.metadata import TableMetadata, summary as totals
 from icefloe.planning import WANTED_OF_DELETES, FileScanTask, ManifestSource, ScanReport, TableScan, sequence_numbers
 
 _PLANS_KEPT = 4
@@ -160,7 +168,7 @@ class ScanPlans:
         scan = replace(self.scan, row_filter=conjunction(base, pushed), limit=limit)
         tasks: dict[FileKind, list[FileScanTask]] = {kind: [] for kind in FileKind}
         for task in scan.plan_files():
-            tasks[_kind(task, FileKind.CLEAN not in self.kinds)].append(task)
+            tasks[_kind(task, scan.metadata, FileKind.CLEAN not in self.kinds)].append(task)
         self.report = scan.report
         for kind in FileKind:
             if tasks[kind] and kind not in self.kinds:
@@ -200,14 +208,17 @@ class ScanPlans:
         return vector if hidden is None else vector.union(hidden), rows
 
 
-def _kind(task: FileScanTask, all_have_deletes: bool) -> FileKind:
+def _kind(task: FileScanTask, metadata: TableMetadata, all_have_deletes: bool) -> FileKind:
     if task.file.file_format != "parquet":
         raise StateError(
             f"{task.file.file_path} is a file of format {task.file.file_format}, which Spark itself cannot read by field id;"
             " read the table with the option read.engine = arrow"
         )
-    if task.file.key_metadata is not None:
-        raise StateError(f"{task.file.file_path} is encrypted, and Spark itself cannot decrypt it")
+    if (task.file.key_metadata is not None) != is_encrypted(metadata):
+        raise StateError(
+            f"{task.file.file_path} is {'' if task.file.key_metadata else 'not '}encrypted, unlike its table; read the table"
+            " with the option read.engine = arrow"
+        )
     if task.equality_deletes:
         return FileKind.KEYS
     return FileKind.POSITIONS if task.deletes or all_have_deletes else FileKind.CLEAN

@@ -1,5 +1,6 @@
-"""Encrypted tables on Spark: read and written by our engine on the executors, which get keys of files and never those of the KMS."""
+"""Encrypted tables on Spark: read by its own reader or by ours, written by ours; executors get keys of files and never those of the KMS."""
 
+import io
 import pickle
 import subprocess
 import sys
@@ -7,19 +8,25 @@ from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import icefloe
 from icefloe import manifests as mf
 from icefloe.encryption import decode_key_metadata
+from icefloe.errors import StateError
 from icefloe.spark.connect import connect
+from icefloe.spark.jvm import door
 from icefloe.spark.session import Session
 from icefloe.table import Table
 from tests.encryption.keys import MASTER_KEYS, key_file
-from tests.encryption.test_tables import SECRET, check_sealed
+from tests.encryption.test_tables import DDL, SECRET, add_equality_deletes, check_sealed, rows
 from tests.spark.conftest import missing_java
 from tests.spark.processes import bare_environment
+from tests.spark.sessions import settings
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "a-token-that-nobody-may-see"
@@ -79,6 +86,49 @@ def check_no_keys(ice: Session, table: Table) -> None:
         for text in (settings, plan):
             assert key.hex() not in text.lower()
             assert TOKEN not in text
+
+
+@pytest.fixture
+def files(ice: Session) -> Table:
+    """A table of two files, with rows deleted by position and by key."""
+    ice.catalog.create_namespace("n")
+    modes = {"write.delete.mode": "merge-on-read", "encryption.data-key-length": "32"}
+    table = ice.catalog.create_table("n.t", DDL, properties={"format-version": "3", "encryption.key-id": "k1", **modes})
+    for start in (0, 10):
+        table.append(rows(*range(start, start + 10)))
+    table.delete("id in (1, 12)")
+    add_equality_deletes(table, 2, 13)
+    return ice.catalog.load_table("n.t")
+
+
+def test_sparks_own_reader(ice: Session, files: Table) -> None:
+    left = sorted({*range(20)} - {1, 2, 12, 13})
+    frame = ice.table("n.t", options={"read.engine": "native"})
+    assert "FileScan parquet" in frame._jdf.queryExecution().toString()
+    assert ids(ice) == left
+    # Keys come with files, not with rows, whichever way these are read.
+    with settings(ice.spark, {"spark.sql.parquet.enableVectorizedReader": "false"}):
+        assert ids(ice) == left
+    with settings(ice.spark, {door.ENABLED: "false"}):
+        assert ids(ice) == left
+        with pytest.raises(StateError, match="Java classes of ours"):
+            ice.table("n.t", options={"read.engine": "native"})
+
+
+def flipped(data: bytes, place: int) -> bytes:
+    return data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+
+
+def test_sparks_own_reader_refuses_what_was_changed(ice: Session, files: Table) -> None:
+    paths = [Path(task.file.file_path.removeprefix("file://")) for task in files.scan().plan_files()]
+    first, second = (path.read_bytes() for path in paths)
+    plain = io.BytesIO()
+    pq.write_table(files.scan().to_arrow(), plain)
+    cut, longer = first[:-1], first + b"more"
+    for changed in (flipped(first, 40), flipped(first, len(first) - 20), cut, longer, second, plain.getvalue()):
+        paths[0].write_bytes(changed)
+        with pytest.raises((Py4JJavaError, PySparkException), match=paths[0].name):
+            ice.table("n.t", options={"read.engine": "native"}).collect()
 
 
 def test_maintenance_and_streams(ice: Session, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 // Its reader replaces the generator of row positions in Spark's vectorized reader by one that keeps, for each batch, which rows
 // are live, and gives the batch on with its columns mapped through them. Positions are exact where row groups and pages are
 // skipped, as Spark's reader announces the row ranges that it reads. The deleted rows come with the file, as a portable 32-bit
-// roaring bitmap.
+// roaring bitmap. So does the key of an encrypted file, which Parquet's library asks a class of ours for.
 package PACKAGE;
 
 import java.io.Closeable;
@@ -12,11 +12,16 @@ import java.io.Serializable;
 import java.lang.reflect.Field;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.BitSet;
 import java.util.NoSuchElementException;
 import java.util.PrimitiveIterator;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
 import org.apache.parquet.column.page.PageReadStore;
+import org.apache.parquet.crypto.DecryptionPropertiesFactory;
+import org.apache.parquet.crypto.FileDecryptionProperties;
+import org.apache.parquet.crypto.ParquetCryptoRuntimeException;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.BoundReference;
@@ -55,9 +60,9 @@ public class Entry {
     SparkReader.generator();
   }
 
-  /** The format of files with deleted rows. */
-  public ParquetFileFormat format() {
-    return new LiveRowsFormat();
+  /** The format of files with deleted rows, all of which are encrypted or none. */
+  public ParquetFileFormat format(boolean isEncrypted) {
+    return new LiveRowsFormat(isEncrypted);
   }
 }
 
@@ -82,6 +87,12 @@ class LiveRowsFormat extends ParquetFileFormat {
   static final String DELETED = "icefloe.deleted";
   static final String POSITION = ParquetFileFormat.ROW_INDEX_TEMPORARY_COLUMN_NAME();
 
+  private final boolean isEncrypted;
+
+  LiveRowsFormat(boolean isEncrypted) {
+    this.isEncrypted = isEncrypted;
+  }
+
   public Function1 buildReaderWithPartitionValues(
       SparkSession session, StructType data, StructType constants, StructType required, Seq filters, Map options, Configuration conf) {
     boolean inBatches = options.get("returning_batch").contains("true");
@@ -89,12 +100,21 @@ class LiveRowsFormat extends ParquetFileFormat {
     // The question that Spark's reader asks, to decide whether it reads vectors.
     if (inBatches || ParquetUtils.isBatchReadSupportedForSchema(session.sessionState().conf(), all(constants, required))) {
       // The reader creates a generator of positions for itself only where a column asks for them; ours is given to it anyway.
-      Function1 reader = super.buildReaderWithPartitionValues(session, data, constants, required, filters, options, conf);
+      Function1 reader = spark(session, data, constants, required, filters, options, conf);
       return new LiveVectors(reader, position, inBatches);
     }
     StructType read = position >= 0 ? required : required.add(POSITION, DataTypes.LongType);
-    Function1 reader = super.buildReaderWithPartitionValues(session, data, constants, read, filters, options, conf);
+    Function1 reader = spark(session, data, constants, read, filters, options, conf);
     return new LiveRecords(reader, read, constants, position >= 0);
+  }
+
+  /** Spark's reader of all rows. */
+  private Function1 spark(
+      SparkSession session, StructType data, StructType constants, StructType required, Seq filters, Map options, Configuration conf) {
+    // The configuration is that of this relation alone.
+    if (isEncrypted) FileKeys.announce(conf);
+    Function1 reader = super.buildReaderWithPartitionValues(session, data, constants, required, filters, options, conf);
+    return isEncrypted ? new KeyedFiles(reader) : reader;
   }
 
   private static StructType all(StructType constants, StructType required) {
@@ -112,7 +132,7 @@ class LiveRowsFormat extends ParquetFileFormat {
   }
 
   public boolean equals(Object other) {
-    return other != null && other.getClass() == getClass();
+    return other != null && other.getClass() == getClass() && ((LiveRowsFormat) other).isEncrypted == isEncrypted;
   }
 
   public int hashCode() {
@@ -130,6 +150,59 @@ class LiveRowsFormat extends ParquetFileFormat {
     RoaringBitmap rows = new RoaringBitmap();
     rows.deserialize(ByteBuffer.wrap((byte[]) bytes.get()));
     return BitSetUtil.bitsetOf(rows);
+  }
+}
+
+/** Encrypted files: while Spark's reader opens one, which it does before it gives the first row, its key is at hand. */
+class KeyedFiles extends AbstractFunction1 implements Serializable {
+  private final Function1 reader;
+
+  KeyedFiles(Function1 reader) {
+    this.reader = reader;
+  }
+
+  public Object apply(Object file) {
+    Option key = ((PartitionedFile) file).otherConstantMetadataColumnValues().get(FileKeys.KEY);
+    if (key.isDefined()) FileKeys.CURRENT.set(key.get());
+    try {
+      return reader.apply(file);
+    } finally {
+      FileKeys.CURRENT.remove();
+    }
+  }
+}
+
+/** What Parquet's library asks for the key of a file. A file in clear is refused by it then. */
+public class FileKeys implements DecryptionPropertiesFactory {
+  /** Under which name scan_index.java gives the key of a file: one byte with its length, the key, and the prefix of additional data. */
+  static final String KEY = "icefloe.key";
+  static final ThreadLocal CURRENT = new ThreadLocal();
+
+  public FileKeys() {}
+
+  /** Have the library ask this class. */
+  static void announce(Configuration conf) {
+    conf.set(DecryptionPropertiesFactory.CRYPTO_FACTORY_CLASS_PROPERTY_NAME, FileKeys.class.getName());
+    conf.setClassLoader(new TaskClasses(conf.getClassLoader()));
+  }
+
+  public FileDecryptionProperties getFileDecryptionProperties(Configuration conf, Path path) {
+    byte[] key = (byte[]) CURRENT.get();
+    if (key == null) throw new ParquetCryptoRuntimeException("no key is known for " + path);
+    FileDecryptionProperties.Builder known = FileDecryptionProperties.builder().withFooterKey(Arrays.copyOfRange(key, 1, 1 + key[0]));
+    byte[] prefix = Arrays.copyOfRange(key, 1 + key[0], key.length);
+    return (prefix.length == 0 ? known : known.withAADPrefix(prefix)).build();
+  }
+}
+
+/** Finds classes where the running task does. In a task of the driver's own JVM the configuration is older than our jar. */
+class TaskClasses extends ClassLoader {
+  TaskClasses(ClassLoader parent) {
+    super(parent);
+  }
+
+  protected Class findClass(String name) throws ClassNotFoundException {
+    return Thread.currentThread().getContextClassLoader().loadClass(name);
   }
 }
 

@@ -3,8 +3,19 @@ package PACKAGE;
 
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.security.GeneralSecurityException;
+import java.security.KeyFactory;
+import java.security.KeyPair;
+import java.security.KeyPairGenerator;
+import java.security.MessageDigest;
+import java.security.spec.X509EncodedKeySpec;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.function.BiFunction;
+import javax.crypto.Cipher;
+import javax.crypto.KeyAgreement;
+import javax.crypto.spec.GCMParameterSpec;
+import javax.crypto.spec.SecretKeySpec;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -34,6 +45,11 @@ public class Entry {
     return new HadoopFsRelation(index, constants, schema, Option.empty(), format, options, session);
   }
 
+  /** With what Python seals the keys of files that it gives here. */
+  public byte[] publicKey() {
+    return SealedKeys.publicKey();
+  }
+
   /** Whether a session takes bytes for text, and whether its reader of these columns finds them by field id. */
   public String settings(SparkSession session, StructType schema) {
     return Settings.of(session, schema);
@@ -46,6 +62,44 @@ class Settings {
     SQLConf conf = session.sessionState().conf();
     boolean byId = ParquetUtils.isBatchReadSupportedForSchema(conf, schema) || conf.parquetFieldIdReadEnabled();
     return "[" + conf.isParquetBinaryAsString() + "," + byId + "]";
+  }
+}
+
+/** Keys of files on their way from Python: what goes through py4j may be logged, so they are sealed for this JVM (X25519, AES GCM). */
+class SealedKeys {
+  private static final int NONCE = 12;
+  private static KeyPair own;
+  /** The public key of the newest sender, and what it shares with ours. */
+  private static byte[] sender;
+  private static SecretKeySpec shared;
+
+  static synchronized byte[] publicKey() {
+    try {
+      if (own == null) own = KeyPairGenerator.getInstance("X25519").generateKeyPair();
+      return own.getPublic().getEncoded();
+    } catch (GeneralSecurityException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  /** What was sealed: the public key of the sender, a nonce, the bytes and their tag. */
+  static synchronized byte[] open(byte[] sealed) {
+    try {
+      int length = own.getPublic().getEncoded().length;
+      byte[] from = Arrays.copyOf(sealed, length);
+      if (!Arrays.equals(from, sender)) {
+        KeyAgreement agreement = KeyAgreement.getInstance("X25519");
+        agreement.init(own.getPrivate());
+        agreement.doPhase(KeyFactory.getInstance("X25519").generatePublic(new X509EncodedKeySpec(from)), true);
+        shared = new SecretKeySpec(MessageDigest.getInstance("SHA-256").digest(agreement.generateSecret()), "AES");
+        sender = from;
+      }
+      Cipher cipher = Cipher.getInstance("AES/GCM/NoPadding");
+      cipher.init(Cipher.DECRYPT_MODE, shared, new GCMParameterSpec(128, sealed, length, NONCE));
+      return cipher.doFinal(sealed, length + NONCE, sealed.length - length - NONCE);
+    } catch (GeneralSecurityException e) {
+      throw new IllegalStateException("the key of a file did not arrive as it was sent", e);
+    }
   }
 }
 
@@ -129,7 +183,7 @@ class ScanIndex implements FileIndex, BiFunction {
     text.append("]");
   }
 
-  /** Rows of constants, each with its files, and with each file the rows that are deleted of it. */
+  /** Rows of constants, each with its files, and with each file the rows that are deleted of it, and its key. */
   private static Seq directories(ByteBuffer answer) {
     int width = answer.getInt();
     ArrayList directories = new ArrayList();
@@ -148,9 +202,10 @@ class ScanIndex implements FileIndex, BiFunction {
     Path path = new Path(new String(bytes(answer), StandardCharsets.UTF_8));
     FileStatus status = new FileStatus(answer.getLong(), false, 1, 128L << 20, 0L, path);
     byte[] deleted = bytes(answer);
-    Map facts = deleted.length == 0
-        ? (Map) scala.collection.immutable.Map$.MODULE$.empty()
-        : (Map) new Map.Map1("icefloe.deleted", deleted);
+    byte[] key = bytes(answer);
+    Map facts = (Map) scala.collection.immutable.Map$.MODULE$.empty();
+    if (deleted.length > 0) facts = (Map) facts.updated("icefloe.deleted", deleted);
+    if (key.length > 0) facts = (Map) facts.updated("icefloe.key", SealedKeys.open(key));
     return new FileStatusWithMetadata(status, facts);
   }
 
