@@ -54,6 +54,7 @@ from icefloe.manifests.summaries import (
 from icefloe.manifests.values import (
     MAP_METRICS,
     UNASSIGNED_SEQUENCE_NUMBER,
+    UNKNOWN_SIZE,
     DataFile,
     EntryStatus,
     FileContent,

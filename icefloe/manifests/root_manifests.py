@@ -23,7 +23,7 @@ from icefloe.manifests.inheritance import inherit
 from icefloe.manifests.metrics import MetricColumns
 from icefloe.manifests.parquet_codec import check_room, children_of, field_id_of, stats_of, type_of, whole_column
 from icefloe.manifests.reader import Read, read_manifest
-from icefloe.manifests.values import EntryStatus, FileContent, ManifestContent, ManifestFile
+from icefloe.manifests.values import UNKNOWN_SIZE, EntryStatus, FileContent, ManifestContent, ManifestFile
 from icefloe.schema import IcebergType, StructType
 
 _TRACKING, _MANIFEST_INFO, _VECTOR, _COLUMN_FILES, _SPEC, _VERSION = 147, 150, 148, 158, 141, 157
@@ -268,6 +268,8 @@ def _vectors(columns: ManifestColumns, entries: _Entries) -> ManifestColumns:
         referenced_data_file=columns.column("file_path"),
         file_path=entries.column(_VECTOR_LOCATION, pa.string()),
         file_format=pa.repeat(pa.scalar("puffin"), rows),
+        # The proposal does not say how long the file is that a vector is in.
+        file_size_in_bytes=pa.repeat(pa.scalar(UNKNOWN_SIZE, pa.int64()), rows),
         record_count=pc.fill_null(entries.column(_VECTOR_ROWS).cast(pa.int64()), 0),
         content_offset=entries.column(_VECTOR_OFFSET).cast(pa.int64()),
         content_size_in_bytes=entries.column(_VECTOR_SIZE).cast(pa.int64()),

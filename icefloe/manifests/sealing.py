@@ -20,7 +20,7 @@ from icefloe.encryption import (
     seal_stream,
 )
 from icefloe.errors import CorruptFileError, EncryptionError
-from icefloe.manifests.values import DataFile, ManifestFile
+from icefloe.manifests.values import UNKNOWN_SIZE, DataFile, ManifestFile
 from icefloe.storage import Input, Storage
 
 SEALED_MAGICS = (b"AGS1", b"PARE")
@@ -134,6 +134,8 @@ def range_reader(file: DataFile, storage: Storage) -> Callable[[int, int], bytes
 
 def plain_size(file: DataFile, storage: Storage) -> int:
     """How many plain bytes a Puffin file has."""
+    if file.file_size_in_bytes == UNKNOWN_SIZE:
+        return storage.stat(file.file_path).size
     if file.key_metadata is None:
         return file.file_size_in_bytes
     with open_file(file, storage) as source:

@@ -12,6 +12,9 @@ from icefloe.schema import Value
 UNASSIGNED_SEQUENCE_NUMBER = -1
 """What a manifest carries until a commit gives it the snapshot's sequence number."""
 
+UNKNOWN_SIZE = -1
+"""The size of a file that no manifest tells: those of deletion vectors in root manifests (a preview of v4)."""
+
 
 class FileContent(IntEnum):
     """What the rows of a file mean."""

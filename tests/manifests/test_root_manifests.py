@@ -18,6 +18,7 @@ from icefloe.formats.mumbling import encode_mumbling
 from icefloe.manifests.of_snapshot import SnapshotManifests
 from icefloe.schema import decode_array, types
 from icefloe.table import Table
+from icefloe.verification.codes import Code
 
 SWITCH = {"icefloe.preview.root-manifest": "2026-08-10"}
 COLUMNS = ("id", "name", "_row_id", "_last_updated_sequence_number")
@@ -136,14 +137,16 @@ class Preview:
         """The content entry of a leaf manifest."""
         assert self.snapshot is not None
         number = more.pop("sequence_number", self.snapshot.sequence_number)
+        snapshot_id = more.pop("snapshot_id", self.snapshot.snapshot_id)
+        size = len(self.table.storage.read(self.table.metadata.resolve(location)))
         return {
-            "tracking": {"status": 1, "snapshot_id": self.snapshot.snapshot_id, "sequence_number": number, "file_sequence_number": number, "first_row_id": more.pop("first_row_id", 0)},
+            "tracking": {"status": 1, "snapshot_id": snapshot_id, "sequence_number": number, "file_sequence_number": number, "first_row_id": more.pop("first_row_id", 0)},
             "content_type": kind,
             "format_version": version,
             "location": location,
             "file_format": "parquet",
             "record_count": 1,
-            "file_size_in_bytes": 1,
+            "file_size_in_bytes": size,
             "manifest_info": {"min_sequence_number": 0, "dv": more.pop("dv", None)},
             **more,
         }  # fmt: skip
@@ -199,6 +202,8 @@ def check(table: Table, metadata: bytes, tmp_path: Path) -> None:
     assert {text: shown(again, text) for text in expected} == expected
     assert len(list(again.scan("id >= 105").plan_files())) == files, "files are skipped by partition and stats"
     assert again.scan().count() == len(expected[""]) == 28
+    report = again.verify(level="data")
+    assert report.clean, str(report)
     for change in (
         lambda: again.append(rows([1])),
         lambda: again.delete("id = 1"),
@@ -237,6 +242,7 @@ def test_leaves_of_older_versions(table: Table, tmp_path: Path) -> None:
             manifest.manifest_path,
             version=0,
             spec_id=manifest.partition_spec_id,
+            snapshot_id=manifest.added_snapshot_id,
             sequence_number=manifest.sequence_number,
             first_row_id=manifest.first_row_id,
         )
@@ -275,3 +281,18 @@ def test_what_is_refused(table: Table, tmp_path: Path) -> None:
         table.storage.write(str(table.metadata_location), preview.commit([files[0] | change]))
         with pytest.raises(kind, match=problem):
             shown(reopened(tmp_path))
+
+
+def test_sizes_are_verified_where_they_are_told(table: Table, tmp_path: Path) -> None:
+    preview = Preview(table)
+    files = preview.files()
+    leaf = preview.leaf(3, preview.write("leaf.parquet", files[1:]))
+    changed = [{**files[0], "file_size_in_bytes": 7}, {**leaf, "file_size_in_bytes": 8}]
+    table.storage.write(str(table.metadata_location), preview.commit(changed))
+    findings = reopened(tmp_path).verify(level="files").findings
+    lengths = sorted(finding.message.partition(", ")[2] for finding in findings if finding.code is Code.FILE_LENGTH)
+    assert lengths == ["not 7 as recorded", "not 8 as recorded"]
+    (vector,) = (Path(table.location().removeprefix("file://")) / "data").glob("*.puffin")
+    table.storage.write(str(table.metadata_location), preview.commit(files))
+    vector.write_bytes(vector.read_bytes()[:-10])
+    assert not reopened(tmp_path).verify(level="data").ok
