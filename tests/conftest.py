@@ -37,7 +37,7 @@ ROOMS_OF_ONE_WORKER = ("tests/spark/", "tests/peers/")
 
 settings.register_profile(
     "icefloe",
-    max_examples=60,
+    max_examples=40,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

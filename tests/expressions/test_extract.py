@@ -193,7 +193,7 @@ class _Statistics:
         return pa.array([self._metrics.upper_bounds.get(field_id)], pa.binary())
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(values=documents(), expression=EXPRESSIONS)
 def test_no_matching_row_is_skipped(values: list[Any], expression: ex.Expression) -> None:
     check_pruning(values, expression)
@@ -207,7 +207,7 @@ def test_no_matching_row_is_skipped_of_many(part: int, values: list[Any], expres
     check_pruning(values, expression)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(
     values=st.lists(
         st.one_of(st.just(...), variant_values(st.one_of(NATURAL, TYPED, NUMBERS))), min_size=1, max_size=6

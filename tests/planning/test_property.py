@@ -88,7 +88,7 @@ def check_scans(data: st.DataObject, version: int, predicates: int) -> None:
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(data=st.data())
 def test_a_scan_gives_the_rows_that_match(version: int, data: st.DataObject) -> None:
     check_scans(data, version, predicates=5)
@@ -104,7 +104,7 @@ def test_a_scan_gives_the_rows_that_match_in_tens_of_thousands_of_cases(version:
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(data=st.data())
 def test_without_pruning_every_file_has_exactly_its_deletes(version: int, data: st.DataObject) -> None:
     table = data.draw(histories(version)).table
@@ -123,7 +123,7 @@ def test_without_pruning_every_file_has_exactly_its_deletes(version: int, data: 
 
 
 @pytest.mark.parametrize("version", [3, 4])
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(
     predicate=expressions(),
     rows=st.lists(filter_rows(), min_size=1, max_size=4),

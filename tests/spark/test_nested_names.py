@@ -208,7 +208,7 @@ CHANGES = st.tuples(
 
 @pytest.mark.timeout(900)
 @settings(
-    max_examples=5,
+    max_examples=3,
     deadline=None,
     suppress_health_check=list(HealthCheck),
     phases=(Phase.explicit, Phase.generate),  # each try to shrink a history takes seconds of Spark

@@ -120,6 +120,7 @@ print("both turns read")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(280)
 def test_a_session_stops_and_starts_again(tmp_path: Path) -> None:
     done = subprocess.run(

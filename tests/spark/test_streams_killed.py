@@ -161,6 +161,7 @@ def kill_many(lake: Lake, spark: Any, kills: range) -> Iterator[tuple[str, str]]
             yield who, place
 
 
+@pytest.mark.slow
 def test_a_killed_stream_goes_on_exactly(spark: Any, tmp_path: Path) -> None:
     lake, drivers = Lake.open(tmp_path, 7), Drivers(tmp_path)
     try:

@@ -72,9 +72,9 @@ def written(tmp_path: Path) -> Iterator[Served]:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """Debian's Chromium."""
+    """Debian's Chromium. While it is open an event loop runs in this thread, which tests of other rooms must not meet."""
     if CHROMIUM is None:
         pytest.skip("there is no chromium here: apt-get install chromium")
     switches = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]

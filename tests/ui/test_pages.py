@@ -121,6 +121,7 @@ def test_every_page_is_accessible_and_loads_nothing_that_is_refused(
                 assert not serious_problems(page, **only), name
 
 
+@pytest.mark.slow
 def test_pages_fit_a_narrow_screen(browser: Browser, served: Served) -> None:
     # 320 points are what is left of 1280 at a zoom of 400 %.
     with visiting(browser, served, viewport={"width": 320, "height": 640}) as page:
