@@ -292,7 +292,7 @@ def test_sizes_are_verified_where_they_are_told(table: Table, tmp_path: Path) ->
     findings = reopened(tmp_path).verify(level="files").findings
     lengths = sorted(finding.message.partition(", ")[2] for finding in findings if finding.code is Code.FILE_LENGTH)
     assert lengths == ["not 7 as recorded", "not 8 as recorded"]
-    (vector,) = (Path(table.location().removeprefix("file://")) / "data").glob("*.puffin")
+    (vector,) = (Path(str(table.location()).removeprefix("file://")) / "data").glob("*.puffin")
     table.storage.write(str(table.metadata_location), preview.commit(files))
     vector.write_bytes(vector.read_bytes()[:-10])
     assert not reopened(tmp_path).verify(level="data").ok
