@@ -1,11 +1,9 @@
 """What a task needs of the inside of variants, for its filter and for what is shown of them, and where in its batches that is.
 
-Of a column at the top of a Parquet file it comes from the reader, which then reads only the parts that are needed; of all others
-from the whole variants.
+Of Parquet files it comes from the reader, which then reads only the parts that are needed; of all others from the whole variants.
 """
 
 from collections.abc import Mapping
-from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,21 +28,14 @@ class TaskExtracts:
         self._path = task.file.file_path
         self._shown = shown
         terms = ex.bound_terms(task.residual)
-        at_top = [term for term in terms if isinstance(term, ex.BoundExtract) and _is_at_top(term)]
-        self._filtered = sorted(at_top, key=str)
-        whole = {term.reference.field_id for term in terms if not _is_at_top(term)} | set(wanted.fields_by_id)
+        self._filtered = sorted((term for term in terms if isinstance(term, ex.BoundExtract)), key=str)
+        whole = {term.reference.field_id for term in terms if not isinstance(term, ex.BoundExtract)}
+        whole |= set(wanted.fields_by_id)
         whole |= {field_id for deletes in task.equality_deletes for field_id in deletes.equality_ids or ()}
-        of_shown = [extraction for extraction in self._shown_extractions if extraction is not None]
-        self.extractions = [*map(_for_test, self._filtered), *of_shown]
+        self.extractions = [*map(_for_test, self._filtered), *map(_to_show, shown.values())]
         self.only = {extraction.field_id for extraction in self.extractions} - whole
-        self.only -= {term.reference.field_id for term in shown.values() if not _is_at_top(term)}
         self.fields = shown_fields(shown)
         self._first = len(columns.fields)
-
-    @cached_property
-    def _shown_extractions(self) -> list[Extraction | None]:
-        """One for each that is shown; None for those that only the whole variants have."""
-        return [_to_show(term) if _is_at_top(term) else None for term in self._shown.values()]
 
     def for_filter(self, batch: pa.RecordBatch, *, is_read: bool) -> dict[ex.BoundExtract, pa.Array]:
         """What the terms of the filter are; `is_read`: the reader extracted it, behind the columns."""
@@ -54,23 +45,16 @@ class TaskExtracts:
 
     def shown(self, batch: pa.RecordBatch, *, is_read: bool) -> list[pa.Array]:
         """The columns to show."""
-        position = self._first + len(self._filtered)
+        first = self._first + len(self._filtered)
         columns = []
-        for (term, extraction), field in zip(
-            zip(self._shown.values(), self._shown_extractions, strict=True), self.fields, strict=True
-        ):
-            if is_read and extraction is not None:
-                values = batch.column(position)
-                position += 1
+        for at, (term, field) in enumerate(zip(self._shown.values(), self.fields, strict=True)):
+            if is_read:
+                values = batch.column(first + at)
             else:
                 values = extract(_variants(batch, term.reference), _to_show(term), self._path)
             is_extension = isinstance(field.type, pa.BaseExtensionType)
             columns.append(pa.ExtensionArray.from_storage(field.type, values) if is_extension else values)
         return columns
-
-
-def _is_at_top(term: ex.BoundTerm) -> bool:
-    return isinstance(term, ex.BoundExtract) and len(term.reference.names) == 1
 
 
 def _for_test(term: ex.BoundExtract) -> Extraction:

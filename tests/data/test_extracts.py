@@ -26,35 +26,39 @@ from tests.formats.test_variant_splitting import DOCUMENTS, form_of, inferred, p
 from tests.formats.variant_strategies import NATURAL, TYPED, variant_values
 
 WANTED = Schema(NestedField(2, "doc", types.VariantType()))
+INSIDE = Schema(NestedField(1, "s", types.StructType(*WANTED.fields)))
 ANY_VALUES = st.lists(
     st.one_of(st.just(...), DOCUMENTS, variant_values(st.one_of(NATURAL, TYPED, NUMBERS))), min_size=1, max_size=6
 )
 PATHS: tuple[Path, ...] = ((), ("a",), ("a", "b"), ("id",), ("deep", "x"), ("deep",), ("tags",), ("price",))
 
 
-def parquet(column: Any, row_group_size: int = 2) -> bytes:
+def parquet(column: Any, row_group_size: int = 2, *, is_inside: bool = False) -> bytes:
     field = pa.field("doc", column.type, metadata={b"PARQUET:field_id": b"2"})
+    if is_inside:
+        column = pa.StructArray.from_arrays([column], fields=[field])
+        field = pa.field("s", column.type, metadata={b"PARQUET:field_id": b"1"})
     file = io.BytesIO()
     pq.write_table(pa.table([column], pa.schema([field])), file, row_group_size=row_group_size)
     return file.getvalue()
 
 
-def extracted(file: bytes, extraction: Extraction, only: bool) -> Any:
+def extracted(file: bytes, extraction: Extraction, only: bool, wanted: Schema = WANTED) -> Any:
     reader = ParquetFileReader(
-        io.BytesIO(file), "f", WANTED, extractions=[extraction], extracted_only={2} if only else ()
+        io.BytesIO(file), "f", wanted, extractions=[extraction], extracted_only={2} if only else ()
     )
     return pa.concat_arrays([batch.column(1) for batch in reader.batches()])
 
 
-def check(values: list[Any], column: Any, path: Path, only: bool) -> None:
-    file = parquet(column)
+def check(values: list[Any], column: Any, path: Path, only: bool, *, is_inside: bool = False) -> None:
+    file, wanted = parquet(column, is_inside=is_inside), INSIDE if is_inside else WANTED
     for kind in TYPES:
-        answer = extracted(file, Extraction(2, path, kind), only)
+        answer = extracted(file, Extraction(2, path, kind), only, wanted)
         answer.validate(full=True)
         expected = values_at(plain(values), path, kind)
         assert answer.type == expected.type
         np.testing.assert_equal(answer.to_pylist(), expected.to_pylist())
-    shown = extracted(file, Extraction(2, path, None), only)
+    shown = extracted(file, Extraction(2, path, None), only, wanted)
     assert_same(shown, [value if value is ... else at_path(value, path) for value in values])
 
 
@@ -67,10 +71,12 @@ def at_path(value: Any, path: Path) -> Any:
 
 
 @settings(max_examples=30)
-@given(values=ANY_VALUES, path=st.sampled_from(PATHS), only=st.booleans())
-def test_columns_of_shredded_files_answer_as_whole_variants(values: list[Any], path: Path, only: bool) -> None:
+@given(values=ANY_VALUES, path=st.sampled_from(PATHS), only=st.booleans(), is_inside=st.booleans())
+def test_columns_of_shredded_files_answer_as_whole_variants(
+    values: list[Any], path: Path, only: bool, is_inside: bool
+) -> None:
     column = plain(values)
-    check(values, shred(column, inferred(column)), path, only)
+    check(values, shred(column, inferred(column)), path, only, is_inside=is_inside)
 
 
 @pytest.mark.parametrize("shredding", SHREDDINGS, ids=str)
@@ -126,6 +132,30 @@ def test_variants_in_structs_are_looked_into() -> None:
     table.append(pa.table({"id": range(len(ROWS)), "s": inner}))
     rows = table.scan("s.doc:n < 2", ("s.doc:n::int",)).to_arrow()
     assert rows["s.doc:n::int"].to_pylist() == [0, 1]
+
+
+def test_of_variants_in_structs_only_the_needed_columns_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = new_table(SHREDDED, "id long, s struct<a int, o struct<doc variant, b string>>, other variant")
+    inner = pa.StructArray.from_arrays([plain(ROWS[:50]), pa.array([f"b{i}" for i in range(50)])], ["doc", "b"])
+    inner = pa.StructArray.from_arrays(inner.flatten(), ["doc", "b"], mask=pa.array([i % 5 == 4 for i in range(50)]))
+    outer = pa.StructArray.from_arrays(
+        [pa.array(range(50), pa.int32()), inner], ["a", "o"], mask=pa.array([i % 7 == 6 for i in range(50)])
+    )
+    table.append(pa.table({"id": range(50), "s": outer, "other": plain(ROWS[:50])}))
+    left = [i for i in range(10, 50) if i % 5 != 4 and i % 7 != 6]
+    seen = read_columns(monkeypatch)
+    rows = table.scan("s.o.doc:n >= 10 and s.a < 60", ("id", "s.o.doc:n::long", "s.o.doc:o.p::double")).to_arrow()
+    assert rows.to_pylist() == [{"id": i, "s.o.doc:n::long": i, "s.o.doc:o.p::double": i / 2} for i in left]
+    typed = "s.o.doc.typed_value"
+    assert seen.pop() == {"id", "s.a", f"{typed}.n.typed_value", f"{typed}.o.typed_value.p.typed_value"}
+    # Nulls of structs around it, and what is beside it, stay as they are.
+    beside = table.scan("s.o.doc:n >= 10 and s.o is not null", ("s.o.b", "s.a")).to_arrow()["s"].to_pylist()
+    assert beside == [{"a": i, "o": {"b": f"b{i}"}} for i in left]
+    assert table.scan("s.o is null and s.o.doc:n is null", ("id",)).to_arrow()["id"].to_pylist() == [
+        i for i in range(50) if i % 5 == 4 or i % 7 == 6
+    ]
+    whole = table.scan("s.o.doc:n = 11", ("s.o.doc", "s.o.doc:n::int")).to_arrow()
+    assert [decode(Variant(**row["s"]["o"]["doc"])) for row in whole.to_pylist()] == [ROWS[11]]
 
 
 def test_columns_that_older_files_lack_or_that_have_other_names() -> None:

@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from icefloe.avro import Source
@@ -36,8 +37,8 @@ RowGroupFilter = Callable[[pq.FileMetaData, Schema], Sequence[bool] | npt.NDArra
 class ParquetFileReader(FileReader):
     """An open Parquet file; `footer` is its metadata.
 
-    `extractions` of variant columns at the top stand behind the wanted columns. Of columns in `extracted_only` nothing else is
-    wanted: only what their extractions need is read, and they are null themselves.
+    `extractions` of variants, at the top or in structs, stand behind the wanted columns. Of variants in `extracted_only` nothing else
+    is wanted: only what their extractions need is read, and they are null themselves.
     """
 
     _format = "Parquet"
@@ -80,34 +81,41 @@ class ParquetFileReader(FileReader):
     def _unneeded_leaves(self, leaves: list[int]) -> set[int]:
         """The columns of variants that no extraction needs."""
         unneeded: set[int] = set()
-        for position, field in enumerate(self.file_schema.fields):
-            if field.field_id in self._extracted_only:
-                first, size = leaves.index(field.field_id), leaves.count(field.field_id)
-                kind = self._file.schema_arrow.field(position).type
-                is_empty = partial(has_only_nulls, self.footer, first)
-                needed = [
-                    needed_leaves(kind, extraction, is_empty, self._location)
-                    for extraction in self._extractions
-                    if extraction.field_id == field.field_id
-                ]
-                unneeded |= set(range(first, first + size)) - {first + leaf for leaf in set().union(*needed)}
+        for field_id in self.file_schema.fields_by_id.keys() & set(self._extracted_only):
+            first, size = leaves.index(field_id), leaves.count(field_id)
+            top, *inner = _steps(self.file_schema, field_id)
+            kind = self._file.schema_arrow.field(top).type
+            for step in inner:
+                kind = kind.field(step).type
+            is_empty = partial(has_only_nulls, self.footer, first)
+            needed = [
+                needed_leaves(kind, extraction, is_empty, self._location)
+                for extraction in self._extractions
+                if extraction.field_id == field_id
+            ]
+            unneeded |= set(range(first, first + size)) - {first + leaf for leaf in set().union(*needed)}
         return unneeded
 
     def _projected(self, batch: pa.RecordBatch, first_row: int, rows: int) -> pa.RecordBatch:
-        positions = {field.field_id: position for position, field in enumerate(self._read_schema.fields)}
         extracted = [
-            extract(batch.column(positions[extraction.field_id]), extraction, self._location)
-            if extraction.field_id in positions
+            self._extracted(batch, extraction)
+            if extraction.field_id in self._read_schema.fields_by_id
             else pa.nulls(rows, extraction.arrow_type)
             for extraction in self._extractions
         ]
-        for field_id in positions.keys() & set(self._extracted_only):
-            field = pa.field(batch.schema.names[positions[field_id]], VARIANT_STORAGE)
-            batch = batch.set_column(positions[field_id], field, null_array(rows, VARIANT_STORAGE))
+        for field_id in self._read_schema.fields_by_id.keys() & set(self._extracted_only):
+            top, *inner = _steps(self._read_schema, field_id)
+            column = _emptied(batch.column(top), inner)
+            batch = batch.set_column(top, pa.field(batch.schema.names[top], column.type), column)
         projected = super()._projected(batch, first_row, rows)
         for number, values in enumerate(extracted):
             projected = projected.append_column(f"extraction {number}", values)
         return projected
+
+    def _extracted(self, batch: pa.RecordBatch, extraction: Extraction) -> pa.Array:
+        top, *inner = _steps(self._read_schema, extraction.field_id)
+        column = batch.column(top)
+        return extract(pc.struct_field(column, inner) if inner else column, extraction, self._location)
 
     def batches(
         self,
@@ -162,3 +170,23 @@ class ParquetFileReader(FileReader):
             and {type(field.field_type), type(file.fields_by_id[field_id].field_type)} in _DIFFERENT_ZONES
         }
         return with_types(file, other) if other else file
+
+
+def _steps(schema: Schema, field_id: int) -> list[int]:
+    """Where a field is: the position of its column, and those in the structs that it is in."""
+    around = [*reversed(schema.ancestors(field_id)), schema.find_field(field_id)]
+    fields, steps = schema.fields, []
+    for each in around:
+        steps.append(next(at for at, field in enumerate(fields) if field.field_id == each.field_id))
+        fields = each.field_type.fields if isinstance(each.field_type, types.StructType) else ()
+    return steps
+
+
+def _emptied(column: pa.Array, steps: Sequence[int]) -> pa.Array:
+    """The column with null in place of the variant at these positions of its structs."""
+    if not steps:
+        return null_array(len(column), VARIANT_STORAGE)
+    parts = [column.field(at) for at in range(column.type.num_fields)]
+    parts[steps[0]] = _emptied(parts[steps[0]], steps[1:])
+    fields = [pa.field(field.name, part.type) for field, part in zip(column.type, parts, strict=True)]
+    return pa.StructArray.from_arrays(parts, fields=fields, mask=column.is_null() if column.null_count else None)
