@@ -25,7 +25,18 @@ class Progress:
 
     stage: str
     done: int
-    total: int
+    total: int | None
+    """None while nobody knows, as of rows that come as a stream; in the last step of a stage it is what was done."""
+
+    @property
+    def is_end(self) -> bool:
+        """Whether the stage is over."""
+        return self.total is not None and self.done >= self.total
+
+    @property
+    def counts(self) -> str:
+        """How much is done, of how much if that is known."""
+        return f"{self.done:,}" if self.total is None else f"{self.done:,}/{self.total:,}"
 
 
 Listener = Callable[[Progress], object]
@@ -48,16 +59,21 @@ class ProgressBar:
 
     def __call__(self, progress: Progress) -> None:
         now = self._clock()
-        is_end = progress.done >= progress.total
+        is_end = progress.is_end
         if now - self._start < _SECONDS_BEFORE or (not is_end and now - self._last < _SECONDS_BETWEEN):
             return
         self._last = now
-        filled = _WIDTH * progress.done // max(progress.total, 1)
-        bar = "#" * filled + "." * (_WIDTH - filled)
-        line = f"{progress.stage:<10} [{bar}] {progress.done}/{progress.total}"
+        line = f"{progress.stage:<10} {_bar(progress)}{progress.counts}"
         self._stream.write(f"\r{line:<{self._shown}}" + ("\n" if is_end else ""))
         self._stream.flush()
         self._shown = 0 if is_end else len(line)
+
+
+def _bar(progress: Progress) -> str:
+    if progress.total is None:
+        return ""
+    filled = _WIDTH * progress.done // max(progress.total, 1)
+    return f"[{'#' * filled}{'.' * (_WIDTH - filled)}] "
 
 
 class NotebookLine:
@@ -71,16 +87,13 @@ class NotebookLine:
 
     def __call__(self, progress: Progress) -> None:
         now = self._clock()
-        is_end = progress.done >= progress.total
-        if now - self._start < _SECONDS_BEFORE or (not is_end and now - self._last < _SECONDS_BETWEEN):
+        if now - self._start < _SECONDS_BEFORE or (not progress.is_end and now - self._last < _SECONDS_BETWEEN):
             return
         self._last = now
         from IPython.display import HTML, display
 
-        line = HTML(
-            f'{html.escape(progress.stage)} <progress max="{max(progress.total, 1)}" value="{progress.done}"></progress>'
-            f" {progress.done:,}/{progress.total:,}"
-        )
+        range_of = "" if progress.total is None else f' max="{max(progress.total, 1)}" value="{progress.done}"'
+        line = HTML(f"{html.escape(progress.stage)} <progress{range_of}></progress> {progress.counts}")
         if self._shown is None:
             self._shown = display(line, display_id=True)
         else:
@@ -98,7 +111,8 @@ class LogLines:
         now = self._clock()
         if now - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = now
-            LOG.info("%s: %d of %d", progress.stage, progress.done, progress.total)
+            of_all = "" if progress.total is None else f" of {progress.total}"
+            LOG.info("%s: %d%s", progress.stage, progress.done, of_all)
 
 
 def listener_or_bar(progress: Listener | None) -> Listener:
@@ -127,6 +141,15 @@ def watched(stage: str, steps: Iterable[Step], progress: Listener | None) -> Ite
     return _told(Stage(stage, len(listed), listener), listed)
 
 
+def counted(stage: str, steps: Iterable[Step], listener: Listener) -> Iterator[Step]:
+    """Steps that are told of when they are handed out, of which nobody knows how many there are."""
+    counter = Stage(stage, None, listener)
+    for step in steps:
+        yield step
+        counter.step()
+    counter.finish()
+
+
 def _told(stage: "Stage", steps: list[Step]) -> Iterator[Step]:
     for step in steps:
         yield step
@@ -136,15 +159,22 @@ def _told(stage: "Stage", steps: list[Step]) -> Iterator[Step]:
 class Stage:
     """Counts the steps of one stage, from any thread."""
 
-    def __init__(self, name: str, total: int, listener: Listener) -> None:
+    def __init__(self, name: str, total: int | None, listener: Listener) -> None:
         self._name = name
         self._total = total
         self._done = 0
         self._listener = listener
         self._lock = threading.Lock()
 
-    def step(self) -> None:
-        """One step is done."""
+    def step(self, count: int = 1) -> None:
+        """So many steps are done."""
         with self._lock:
-            self._done += 1
+            self._done += count
             self._listener(Progress(self._name, self._done, self._total))
+
+    def finish(self) -> None:
+        """A stage of which nobody knew how much it is ends here, if it began."""
+        with self._lock:
+            if self._total is None and self._done:
+                self._total = self._done
+                self._listener(Progress(self._name, self._done, self._done))

@@ -154,3 +154,54 @@ def test_scans_and_added_files_tell_how_far_they_are(tmp_path: Path) -> None:
     pq.write_table(rows, tmp_path / "a.parquet")
     table.add_files([str(tmp_path / "a.parquet")], progress=told.append)
     assert told == [Progress("files", 1, 1)]
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_changes_of_rows_tell_how_far_they_are(mode: str) -> None:
+    catalog = icefloe.load_catalog("lake", type="memory", warehouse=f"memory://progress/{mode}")
+    catalog.create_namespace("n")
+    properties = {"write.delete.mode": mode, "write.merge.mode": mode}
+    table = catalog.create_table("n.t", "id long, v long", properties=properties)
+    rows = pa.table({"id": [1, 2, 3], "v": [1, 2, 3]})
+    told: list[Progress] = []
+    table.append(rows, progress=told.append)
+    assert told == [Progress("rows", 3, 3)]
+    told.clear()
+    table.append(rows.to_reader(2), progress=told.append)
+    assert told == [Progress("rows", 3, None), Progress("rows", 3, 3)]
+    told.clear()
+    table.delete("id = 1", progress=told.append)
+    search = [Progress("search", 1, None), Progress("search", 2, None), Progress("search", 2, 2)]
+    assert told[:3] == search
+    assert told[3:] == ([Progress("rows", 4, None), Progress("rows", 4, 4)] if mode == "copy-on-write" else [])
+    told.clear()
+    table.upsert(pa.table({"id": [2, 9], "v": [7, 7]}), ["id"], progress=told.append)
+    assert told[-1].is_end
+    assert {each.stage for each in told} == {"search", "rows"}
+    told.clear()
+    table.overwrite(rows, progress=told.append)
+    assert told[0] == Progress("rows", 3, None)
+    assert told[-1] == Progress("rows", 3, 3)
+    told.clear()
+    assert table.scan_changes().to_arrow(progress=told.append).num_rows == told[-1].done == told[-1].total
+    told.clear()
+    with table.transaction() as tx:
+        tx.append(rows, progress=told.append)
+    assert told == [Progress("rows", 3, 3)]
+
+
+def test_work_of_unknown_size_is_shown_without_a_bar(caplog: pytest.LogCaptureFixture) -> None:
+    stream, clock = io.StringIO(), Clock()
+    stage, logged = Stage("rows", None, ProgressBar(stream, clock)), LogLines(clock)
+    clock.now += 20
+    stage.step(5000)
+    with caplog.at_level("INFO", "icefloe.progress"):
+        logged(Progress("rows", 5000, None))
+    clock.now += 1
+    stage.step(1)
+    stage.finish()
+    stage.finish()
+    assert stream.getvalue() == (
+        "\rrows       5,000\rrows       5,001\rrows       [##############################] 5,001/5,001\n"
+    )
+    assert caplog.messages == ["rows: 5000"]

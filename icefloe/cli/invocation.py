@@ -27,6 +27,7 @@ from icefloe.cli.options import Options, say
 from icefloe.cli.output import Output
 from icefloe.metadata import Snapshot
 from icefloe.planning import choose_snapshot
+from icefloe.progress import Listener, silent
 from icefloe.table import Table
 
 
@@ -137,3 +138,8 @@ def invocation(ctx: typer.Context) -> Iterator[Invocation]:
         yield run
     finally:
         run.close()
+
+
+def listener(run: Invocation) -> Listener | None:
+    """Who is told how far the work is: by default a bar, where a person looks."""
+    return silent if run.options.quiet else None

@@ -16,7 +16,7 @@ from icefloe.data.file_rolling import data_file_of
 from icefloe.data.foreign_files import ForeignFile, describe_files, find_files, foreign_file
 from icefloe.data.foreign_tables import ForeignPartition, ForeignTable, check_folder, inferred_schema
 from icefloe.data.in_order import in_pieces, read_in_order
-from icefloe.data.incoming import RowsInput, incoming_tables
+from icefloe.data.incoming import RowsInput, incoming_tables, known_rows
 from icefloe.data.layout import key_columns
 from icefloe.data.locations import NewLocations, data_folder
 from icefloe.data.new_files import NewFile

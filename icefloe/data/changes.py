@@ -17,6 +17,7 @@ from icefloe import errors, planning
 from icefloe.data.row_numbers import ranks, row_numbers
 from icefloe.data.task_reader import ReadContext, read_task
 from icefloe.formats.projection import constant_array
+from icefloe.progress import Listener, Stage, listener_or_bar
 from icefloe.schema import Schema, reserved, schema_to_arrow
 
 CHANGE_COLUMNS = (reserved.CHANGE_TYPE, reserved.CHANGE_ORDINAL, reserved.COMMIT_SNAPSHOT_ID)
@@ -26,10 +27,16 @@ Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 
-def changes_to_arrow(scan: planning.ChangelogScan) -> pa.Table:
+def changes_to_arrow(scan: planning.ChangelogScan, progress: Listener | None = None) -> pa.Table:
     """All changes as a table, snapshot by snapshot: rows that were deleted, inserted, then updated ones in pairs."""
     reader = _ChangeReader(scan)
-    return pa.Table.from_batches(reader.batches(), reader.target)
+    stage = Stage("rows", None, listener_or_bar(progress))
+    batches = []
+    for batch in reader.batches():
+        batches.append(batch)
+        stage.step(batch.num_rows)
+    stage.finish()
+    return pa.Table.from_batches(batches, reader.target)
 
 
 def changes_to_reader(scan: planning.ChangelogScan) -> pa.RecordBatchReader:

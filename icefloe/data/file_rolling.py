@@ -35,6 +35,8 @@ class WritePlan:
     """Called with every file that is whole."""
     target_bytes: int
     """How large a file gets before the next one is begun."""
+    wrote: Callable[[int], None]
+    """Called with the number of rows that were just written, by any thread."""
 
 
 class RollingWriter:
@@ -61,6 +63,7 @@ class RollingWriter:
             except BaseException:
                 self.abort()
                 raise
+            self._plan.wrote(piece.num_rows)
             if is_full:
                 self.finish()
 

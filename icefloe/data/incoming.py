@@ -27,6 +27,13 @@ _FORMS = (
 )
 
 
+def known_rows(data: Any) -> int | None:
+    """How many rows there are, if that is known before they are read."""
+    library = type(data).__module__.partition(".")[0]
+    is_held = isinstance(data, pa.Table | pa.RecordBatch) or library in ("pandas", "polars")
+    return len(data) if is_held and hasattr(data, "__len__") else None
+
+
 def incoming_tables(data: Any) -> Iterator[pa.Table]:
     """The data as Arrow tables: one if it is in memory, one after the other if it is a stream."""
     # Of a library that need not be installed to ask.

@@ -42,6 +42,10 @@ _LANE_BYTES = 256 << 20
 _GATHERED_BYTES = 1 << 20
 
 
+def _told_nobody(_: int) -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class FileForm:
     """What new files are like, as far as it is not what the table says; None is what that says."""
@@ -82,6 +86,8 @@ class WriteRequest:
     lineage: bool = False
     """Whether the rows come with the columns of row lineage, which are kept."""
     form: FileForm = AS_THE_TABLE_SAYS
+    wrote: Callable[[int], None] = _told_nobody
+    """Called with the number of rows that were just written, by any thread."""
 
 
 def write_data_files(data: RowsInput, request: WriteRequest, *, workers: int | None = None) -> list[mf.DataFile]:
@@ -97,6 +103,7 @@ def write_data_files(data: RowsInput, request: WriteRequest, *, workers: int | N
         workers=workers,
         written=request.written,
         form=request.form,
+        wrote=request.wrote,
     ) as writer:
         for table in incoming_tables(data):
             writer.write(table)
@@ -132,11 +139,12 @@ class TableWriter:
         written: list[mf.DataFile] | None = None,
         unique: str | None = None,
         form: FileForm = AS_THE_TABLE_SAYS,
+        wrote: Callable[[int], None] = _told_nobody,
     ) -> None:
         """`unique` is the part of the files' names that no other writer has."""
         _check(metadata, lineage, form)
         self.written: list[mf.DataFile] = [] if written is None else written
-        self._plan = _plan(metadata, storage, lineage, self._add, unique or str(uuid.uuid4()), form)
+        self._plan = _plan(metadata, storage, lineage, self._add, unique or str(uuid.uuid4()), form, wrote)
         self._is_arranged = form.is_arranged
         self._is_sorted = self._plan.order != UNSORTED and not form.is_arranged
         self._workers = max(1, default_workers() if workers is None else workers)
@@ -321,6 +329,7 @@ def _plan(
     finished: Callable[[mf.DataFile], None],
     unique: str,
     form: FileForm,
+    wrote: Callable[[int], None],
 ) -> WritePlan:
     table = metadata.schema()
     schema = Schema(*table.fields, *(reserved.ROW_LINEAGE_COLUMNS if lineage else ()), schema_id=table.schema_id)
@@ -335,4 +344,5 @@ def _plan(
         NewLocations(metadata, unique),
         finished,
         form.target_of(metadata),
+        wrote,
     )

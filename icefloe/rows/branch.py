@@ -1,13 +1,14 @@
 """A branch whose rows change: what the changes so far leave of it, what is read of it, and where its new files go."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Concatenate, ParamSpec, Self
 
 from icefloe import commit as cm, errors, expressions as ex, metadata as md, planning
 from icefloe.data import ReadContext, WriteRequest
 from icefloe.formats.deletion_vectors import DeletionVector
+from icefloe.progress import Listener, Stage, silent
 from icefloe.rows.matching import MatchedRows
 
 P = ParamSpec("P")
@@ -21,6 +22,10 @@ class Branch:
     metadata: md.TableMetadata
     target: cm.Target
     scan_table: Callable[[], planning.TableScan]
+    progress: Listener = silent
+    """Who is told how far a change is."""
+    written: Stage = field(default_factory=lambda: Stage("rows", None, silent))
+    """Counts the rows that a change has written."""
 
     def renewed(self) -> Self | None:
         """The same on the newest state, if that is another one: files to read may have expired since it was loaded."""
@@ -72,7 +77,9 @@ class Branch:
 
     def request(self, *, lineage: bool) -> WriteRequest:
         """Where rows go that this branch had before, in other files."""
-        return WriteRequest(self.metadata, self.changes.storage, self.changes.row_files, lineage)
+        return WriteRequest(
+            self.metadata, self.changes.storage, self.changes.row_files, lineage, wrote=self.written.step
+        )
 
     def add(
         self,
@@ -81,4 +88,5 @@ class Branch:
         **options: P.kwargs,
     ) -> md.Snapshot | None:
         """Do an operation on files, on this branch."""
+        self.written.finish()
         return self.changes.add(cm.SnapshotChange(operation(self.metadata, *arguments, **options), self.target))

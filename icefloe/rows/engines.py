@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from icefloe import errors, expressions as ex, manifests as mf, planning
 from icefloe.data import WriteRequest, write_data_files
+from icefloe.progress import counted
 from icefloe.rows.branch import Branch
 from icefloe.rows.matching import MatchedRows, find_matching_rows
 from icefloe.schema import Schema
@@ -67,7 +68,8 @@ class ArrowEngine:
         row_filter: ex.Expression,  # noqa: ARG002 - it is the one of the scan
     ) -> Sequence[MatchedRows]:
         """The rows of a scan by file and position."""
-        return list(find_matching_rows(chosen.plan_files(), branch.context))
+        tasks = counted("search", chosen.plan_files(), branch.progress)
+        return list(find_matching_rows(tasks, branch.context))
 
     write = staticmethod(write_data_files)
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import pyarrow as pa
 
 from icefloe import commit as cm, errors, expressions as ex, manifests as mf, metadata as md, properties as props
-from icefloe.data import RowsInput, WriteRequest, incoming_tables, shape_table
+from icefloe.data import RowsInput, WriteRequest, incoming_tables, known_rows, shape_table
+from icefloe.progress import Stage
 from icefloe.rows.branch import Branch
 from icefloe.rows.change import DELETE, MERGE, RowChange, Statement, rewrite
 from icefloe.rows.engines import ARROW, Engine, engine_for
@@ -31,24 +33,30 @@ class RowOperations:
         metadata, changes = self.metadata, self.branch.changes
         if self.write_properties:
             metadata = replace(metadata, properties={**metadata.properties, **self.write_properties})
-        return WriteRequest(metadata, changes.storage, changes.row_files)
+        return WriteRequest(metadata, changes.storage, changes.row_files, wrote=self.branch.written.step)
+
+    def _counting(self, data: RowsInput) -> Self:
+        """The same for data that is all that is written, so that it can be known how much that is."""
+        return replace(self, branch=replace(self.branch, written=Stage("rows", known_rows(data), self.branch.progress)))
 
     def append(self, data: RowsInput) -> md.Snapshot | None:
         """Add rows."""
-        files = engine_for(data).write(data, self._request)
+        told = self._counting(data)
+        files = engine_for(data).write(data, told._request)
         # Files that were just written have names of their own: no other commit can have them.
         merge = props.MANIFEST_MERGE_ENABLED.of({**self.metadata.properties, **self.write_properties})
-        return self.branch.add(cm.Append, files, merge=merge, check_duplicates=False) if files else None
+        return told.branch.add(cm.Append, files, merge=merge, check_duplicates=False) if files else None
 
     def dynamic_partition_overwrite(self, data: RowsInput) -> md.Snapshot | None:
         """Add rows in place of all others of their partitions."""
         # Rows of an engine may come from the table itself; those in memory are what they are.
         engine = engine_for(data)
         planned = replace(DELETE.planned(self.branch), read_nothing=engine is ARROW)
-        files = engine.write(data, self._request)
+        told = self._counting(data)
+        files = engine.write(data, told._request)
         if not files:
             return None
-        return self.branch.add(cm.ReplacePartitions, files, planned, check_duplicates=False)
+        return told.branch.add(cm.ReplacePartitions, files, planned, check_duplicates=False)
 
     def fill(self, data: RowsInput) -> md.Snapshot | None:
         """Make the data all the rows of a table that was just replaced: the snapshot says that others went, as Java's does."""

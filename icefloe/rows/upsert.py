@@ -18,6 +18,7 @@ from icefloe.data import ReadContext, read_task
 from icefloe.formats.array_metrics import internal_value
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.formats.equality_keys import EqualityKeys, key_columns
+from icefloe.progress import counted
 from icefloe.rows.change import RowChange, rewrite
 from icefloe.rows.matching import MatchedRows, search_files
 from icefloe.rows.same_values import same_values
@@ -109,7 +110,7 @@ def upsert(change: RowChange, incoming: IncomingRows, *, updates: bool, inserts:
     """Replace the rows that have the keys of incoming rows, where allowed, and add the other incoming rows, where allowed."""
     read = ex.bind(incoming.key_filter(), change.metadata.schema())
     context, lineage = change.branch.context, change.has_lineage
-    tasks = change.branch.scan(read).plan_files()
+    tasks = counted("search", change.branch.scan(read).plan_files(), change.branch.progress)
     matches = list(find_key_matches(tasks, context, incoming, lineage=lineage, compare=updates))
     plan = plan_upsert(incoming, matches, context, updates=updates, inserts=inserts, lineage=lineage)
     if not plan.rows.num_rows:

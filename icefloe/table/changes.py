@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 from icefloe import commit as cm, expressions as ex, metadata as md, partitioning as pt, properties as props
 from icefloe.commit import structure
 from icefloe.data import ForeignFile, RowsInput, describe_files, foreign_file
-from icefloe.progress import Listener
+from icefloe.progress import Listener, listener_or_bar
 from icefloe.schema import SchemaUpdate, create_name_mapping, format_name_mapping
 from icefloe.table.manage_snapshots import ManageSnapshots
 from icefloe.table.update_snapshot import UpdateSnapshot
@@ -39,7 +39,12 @@ class TableChanges(ABC):
         return self._as_committed(planned)
 
     def append(
-        self, data: RowsInput, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = None
+        self,
+        data: RowsInput,
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str | None = None,
+        *,
+        progress: Listener | None = None,
     ) -> md.Snapshot | None:
         """Add rows, and return the new snapshot.
 
@@ -47,13 +52,15 @@ class TableChanges(ABC):
             data: Arrow data, a frame of pandas, polars or Spark, or a stream of batches; columns are matched by name.
             snapshot_properties: properties for the summary of the new snapshot.
             branch: the branch to change, in place of `main`.
+            progress: called with the rows that are written; without it, a bar is shown where a person looks and the work has
+                taken two seconds.
 
         >>> snapshot = table.append(pa.table({"id": [4], "region": ["us"], "total": [5.0]}))
         >>> table.scan().count()
         4
         """
         with self._begin() as tx:
-            planned = tx.rows(branch, snapshot_properties).append(data)
+            planned = tx.rows(branch, snapshot_properties, listener_or_bar(progress)).append(data)
         return self._as_committed(planned)
 
     def overwrite(
@@ -63,6 +70,8 @@ class TableChanges(ABC):
         snapshot_properties: Mapping[str, str] | None = None,
         branch: str | None = None,
         case_sensitive: bool = True,
+        *,
+        progress: Listener | None = None,
     ) -> md.Snapshot | None:
         """Delete matching rows, or all rows without a filter, and add others, in one commit.
 
@@ -72,6 +81,8 @@ class TableChanges(ABC):
             snapshot_properties: properties for the summary of the new snapshot.
             branch: the branch to change, in place of `main`.
             case_sensitive: whether names in the filter are compared by case.
+            progress: called for each file that is searched and with the rows that are written; without it, a bar is shown
+                where a person looks and the work has taken two seconds.
 
         >>> snapshot = table.overwrite(pa.table({"id": [9], "region": ["eu"], "total": [1.0]}), "region = 'eu'")
         >>> sorted(table.scan().to_arrow().column("id").to_pylist())
@@ -79,15 +90,22 @@ class TableChanges(ABC):
         """
         chosen = ex.AlwaysTrue() if overwrite_filter is None else overwrite_filter
         with self._begin() as tx:
-            planned = tx.rows(branch, snapshot_properties).overwrite(data, chosen, case_sensitive)
+            planned = tx.rows(branch, snapshot_properties, listener_or_bar(progress)).overwrite(
+                data, chosen, case_sensitive
+            )
         return self._as_committed(planned)
 
     def dynamic_partition_overwrite(
-        self, data: RowsInput, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = None
+        self,
+        data: RowsInput,
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str | None = None,
+        *,
+        progress: Listener | None = None,
     ) -> md.Snapshot | None:
-        """Add rows, replacing all others in their partitions."""
+        """Add rows, replacing all others in their partitions; `progress` is that of `append`."""
         with self._begin() as tx:
-            planned = tx.rows(branch, snapshot_properties).dynamic_partition_overwrite(data)
+            planned = tx.rows(branch, snapshot_properties, listener_or_bar(progress)).dynamic_partition_overwrite(data)
         return self._as_committed(planned)
 
     def delete(
@@ -96,6 +114,8 @@ class TableChanges(ABC):
         snapshot_properties: Mapping[str, str] | None = None,
         branch: str | None = None,
         case_sensitive: bool = True,
+        *,
+        progress: Listener | None = None,
     ) -> md.Snapshot | None:
         """Delete matching rows, as `write.delete.mode` says; None if no row matches.
 
@@ -104,13 +124,17 @@ class TableChanges(ABC):
             snapshot_properties: properties for the summary of the new snapshot.
             branch: the branch to change, in place of `main`.
             case_sensitive: whether names in the filter are compared by case.
+            progress: called for each file that is searched and with the rows that are written; without it, a bar is shown
+                where a person looks and the work has taken two seconds.
 
         >>> snapshot = table.delete("id = 1 or total > 25")
         >>> table.scan().to_arrow().column("id").to_pylist()
         [2]
         """
         with self._begin() as tx:
-            planned = tx.rows(branch, snapshot_properties).delete(delete_filter, case_sensitive)
+            planned = tx.rows(branch, snapshot_properties, listener_or_bar(progress)).delete(
+                delete_filter, case_sensitive
+            )
         return self._as_committed(planned)
 
     def upsert(
@@ -122,6 +146,8 @@ class TableChanges(ABC):
         case_sensitive: bool = True,
         branch: str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
+        *,
+        progress: Listener | None = None,
     ) -> md.Snapshot | None:
         """Replace rows that have a key of the data, and insert the other rows of the data, as `write.merge.mode` says.
 
@@ -133,6 +159,8 @@ class TableChanges(ABC):
             case_sensitive: whether names are compared by case.
             branch: the branch to change, in place of `main`.
             snapshot_properties: properties for the summary of the new snapshot.
+            progress: called for each file that is searched and with the rows that are written; without it, a bar is shown
+                where a person looks and the work has taken two seconds.
 
         >>> changes = pa.table({"id": [3, 4], "region": ["eu", "us"], "total": [33.0, 40.0]})
         >>> snapshot = table.upsert(changes, join_cols=["id"])
@@ -141,7 +169,7 @@ class TableChanges(ABC):
         """
         switches = (when_matched_update_all, when_not_matched_insert_all, case_sensitive)
         with self._begin() as tx:
-            planned = tx.rows(branch, snapshot_properties).upsert(data, join_cols, *switches)
+            planned = tx.rows(branch, snapshot_properties, listener_or_bar(progress)).upsert(data, join_cols, *switches)
         return self._as_committed(planned)
 
     def add_files(

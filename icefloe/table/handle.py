@@ -336,9 +336,9 @@ class Table(TableChanges):
         """What the table needs, as `table.maintenance.health()` says it: read from manifests alone."""
         return self.maintenance.health(branch, progress=progress)
 
-    def storage_layout(self) -> StorageLayout:
+    def storage_layout(self, *, progress: Listener | None = None) -> StorageLayout:
         """What the table's files take, as `table.maintenance.storage_layout()` says it."""
-        return self.maintenance.storage_layout()
+        return self.maintenance.storage_layout(progress=progress)
 
     @property
     def inspect(self) -> Inspect:

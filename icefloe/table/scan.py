@@ -82,9 +82,9 @@ class DataScan(planning.TableScan):
 class ChangesScan(planning.ChangelogScan):
     """Changes between snapshots as rows, with `_change_type`, `_change_ordinal` and `_commit_snapshot_id`."""
 
-    def to_arrow(self) -> pa.Table:
-        """All changes as a `pyarrow.Table`."""
-        return changes.changes_to_arrow(self)
+    def to_arrow(self, progress: Listener | None = None) -> pa.Table:
+        """All changes as a `pyarrow.Table`; `progress` is called with the rows that are read so far."""
+        return changes.changes_to_arrow(self, progress)
 
     def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
         """The changes as a stream of Arrow batches."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from icefloe import commit as cm
 from icefloe.metadata import Snapshot, TableMetadata, updates as up
+from icefloe.progress import Listener, Stage, silent
 from icefloe.rows import Branch, RowOperations
 from icefloe.table.changes import TableChanges
 
@@ -29,11 +30,16 @@ class Transaction(cm.ChangeSet, TableChanges):
 
     _table: "Table"
 
-    def rows(self, branch: str | None = None, snapshot_properties: Mapping[str, str] | None = None) -> RowOperations:
+    def rows(
+        self,
+        branch: str | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+        progress: Listener = silent,
+    ) -> RowOperations:
         """Changes of rows: append, overwrite, delete, upsert; each call is one snapshot of the commit."""
         metadata = self.table_metadata
         target = cm.target_of(metadata, branch, snapshot_properties)
-        return RowOperations(Branch(self, metadata, target, self._table.scan))
+        return RowOperations(Branch(self, metadata, target, self._table.scan, progress, Stage("rows", None, progress)))
 
     def update_location(self, location: str) -> Self:
         """Move the base location for new files."""

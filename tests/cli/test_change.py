@@ -173,6 +173,7 @@ def test_properties_are_set_and_removed(own_lake: Path, run: Run) -> None:
 
 def test_care(own_lake: Path, run: Run) -> None:
     assert run("doctor", "-o", "json").result()[0]["status"] == "OK"
+    assert "null" not in run("doctor").out
     assert run("verify", "shop", "-o", "json").result() == []
     assert run("verify", "shop.orders", "--level", "metadata").err.startswith("shop.orders: clean")
     plan = run("compact", "shop.orders", "--option", "min-input-files=2", "--dry-run", "-o", "json").result()

@@ -7,8 +7,8 @@ import typer
 from icefloe import properties as props
 from icefloe.cli import exits
 from icefloe.cli.arguments import TableOrNamespace
-from icefloe.cli.care.tables import chosen_tables, listener
-from icefloe.cli.invocation import Invocation, NamedTable, invocation
+from icefloe.cli.care.tables import chosen_tables
+from icefloe.cli.invocation import Invocation, NamedTable, invocation, listener
 from icefloe.maintenance import REMEDIES
 
 
@@ -16,7 +16,13 @@ def doctor(ctx: typer.Context, name: TableOrNamespace = None) -> None:
     """Say what tables need, each with the command that does it."""
     with invocation(ctx) as run:
         rows = [row for named in chosen_tables(run, name) for row in _findings(run, named)]
-        run.out.rows(rows, ("table", "status", "finding", "reason", "command"))
+        # In words for people, a healthy table has nothing behind its status; programs get null.
+        shown = [{name: "" if value is None else value for name, value in row.items()} for row in rows]
+        run.out.rows(
+            shown if run.options.output == "markdown" else rows,
+            ("table", "status", "finding", "reason", "command"),
+            shown,
+        )
         if any(row["status"] == "WARN" for row in rows):
             raise typer.Exit(exits.FINDINGS)
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from icefloe.catalog import parse_namespace, show_table
 from icefloe.cli.invocation import Invocation, NamedTable
-from icefloe.progress import Listener, silent
 
 
 def chosen_tables(run: Invocation, text: str | None) -> Iterator[NamedTable]:
@@ -28,11 +27,6 @@ def chosen_tables(run: Invocation, text: str | None) -> Iterator[NamedTable]:
         for identifier in run.catalog.list_tables(current):
             yield run.table(show_table(identifier))
         waiting = [*sorted(run.catalog.list_namespaces(current)), *waiting]
-
-
-def listener(run: Invocation) -> Listener | None:
-    """Who is told how far the work is: by default a bar, where a person looks."""
-    return silent if run.options.quiet else None
 
 
 def counts(result: Any) -> dict[str, Any]:

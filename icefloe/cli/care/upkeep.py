@@ -9,8 +9,8 @@ from icefloe import properties as props
 from icefloe.cli import exits
 from icefloe.cli.arguments import Branch, ChangedTable, Columns, DryRun, TableOrNamespace, Where, pairs, selected
 from icefloe.cli.asking import confirm
-from icefloe.cli.care.tables import chosen_tables, counts, listener
-from icefloe.cli.invocation import Invocation, invocation
+from icefloe.cli.care.tables import chosen_tables, counts
+from icefloe.cli.invocation import Invocation, invocation, listener
 from icefloe.cli.moments import duration, moment
 from icefloe.errors import InvalidInputError
 from icefloe.shown import counted, size

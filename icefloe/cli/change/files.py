@@ -14,9 +14,10 @@ import typer
 
 from icefloe.cli.arguments import Branch, ChangedTable, Columns, DryRun, Properties, TableName, Where, pairs, selected
 from icefloe.cli.asking import confirm
-from icefloe.cli.invocation import Invocation, invocation
+from icefloe.cli.invocation import Invocation, invocation, listener
 from icefloe.errors import AlreadyExistsError, InvalidInputError, NoSuchObjectError
 from icefloe.metadata import Snapshot, summary as totals
+from icefloe.progress import Listener, Stage, listener_or_bar
 from icefloe.shown import counted
 from icefloe.storage import absolute_location
 from icefloe.table import Table
@@ -94,16 +95,16 @@ def import_files(
                 parsed.identifier, rows.schema, partition_spec=partition, properties=pairs(properties)
             ) as tx:
                 if locations is None:
-                    tx.append(rows, branch=branch)
+                    tx.append(rows, branch=branch, progress=listener(run))
                 else:
-                    tx.add_files(locations, branch=branch)
+                    tx.add_files(locations, branch=branch, progress=listener(run))
             _say(run, name, None, catalog.load_table(parsed.identifier).current_snapshot(), None)
             return
         table = run.changed_table(name)
         if on_conflict == "overwrite":
             confirm(run, f"Replace all rows of {name}?")
         before = table.metadata.current_snapshot_id
-        snapshot = _write(table, rows, locations, on_conflict, key, branch)
+        snapshot = _write(table, rows, locations, on_conflict, key, branch, listener(run))
         is_undone = before is not None and on_conflict != "append"
         _say(run, name, before, snapshot, f"icefloe rollback {name} --to {before}" if is_undone else None)
 
@@ -115,14 +116,15 @@ def _write(
     on_conflict: str,
     key: str | None,
     branch: str | None,
+    progress: Listener | None,
 ) -> Snapshot | None:
     if locations is not None:
-        return table.add_files(locations, branch=branch)
+        return table.add_files(locations, branch=branch, progress=progress)
     if on_conflict == "upsert":
-        return table.upsert(rows, None if key is None else list(selected(key)), branch=branch)
+        return table.upsert(rows, None if key is None else list(selected(key)), branch=branch, progress=progress)
     if on_conflict == "overwrite":
-        return table.overwrite(rows, branch=branch)
-    return table.append(rows, branch=branch)
+        return table.overwrite(rows, branch=branch, progress=progress)
+    return table.append(rows, branch=branch, progress=progress)
 
 
 def _say(run: Invocation, name: str, before: int | None, snapshot: Snapshot | None, back: str | None) -> None:
@@ -160,13 +162,13 @@ def export(
             raise AlreadyExistsError(f"{path} is there already; --overwrite replaces it")
         named = run.table(name)
         reader = named.table.scan(where, selected(columns), **named.at).to_arrow_batch_reader()
-        rows = _export(reader, Path(path), chosen)
+        rows = _export(reader, Path(path), chosen, Stage("rows", None, listener_or_bar(listener(run))))
         run.out.record(
             {"table": name, "file": path, "rows": rows}, lambda: [f"{counted(rows, 'row')} written to {path}"]
         )
 
 
-def _export(reader: pa.RecordBatchReader, path: Path, form: str) -> int:
+def _export(reader: pa.RecordBatchReader, path: Path, form: str, stage: Stage) -> int:
     """Write beside the file, and rename at the end: a file that is there is whole."""
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     rows = 0
@@ -175,6 +177,8 @@ def _export(reader: pa.RecordBatchReader, path: Path, form: str) -> int:
             for batch in reader:
                 writer.write_batch(batch)
                 rows += batch.num_rows
+                stage.step(batch.num_rows)
+        stage.finish()
         beside.replace(path)
     except BaseException:
         beside.unlink(missing_ok=True)

@@ -196,6 +196,8 @@ def _unknown(
         kinds = pa.array(np.zeros(len(old), np.int8))
         yield pa.RecordBatch.from_arrays([old["location"], kinds, old["size"]], schema=FILES)
         seen += len(batch)
+        request.listener(Progress("list", seen, None))
+    if seen:
         request.listener(Progress("list", seen, seen))
 
 
