@@ -48,6 +48,7 @@ _PAGES = {
     "files": "/files",
     "files-filtered": "/files?where=partition.day+%3D+%272024-10-19%27&order=smallest",
     "partitions": "/partitions",
+    "tree": "/tree",
     "health": "/health",
     "verify": "/verify",
     "storage": "/storage",

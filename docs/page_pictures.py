@@ -6,6 +6,7 @@ import shutil
 import socket
 import threading
 from pathlib import Path
+from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,10 @@ LAKE = Path("/tmp/lake")
 COMMITS = 40
 ROWS = 9_000
 _START = dt.datetime.now(dt.UTC).replace(hour=6, minute=12, second=0, microsecond=0) - dt.timedelta(days=70)
+_QUERY = """SELECT region, count(*) AS orders, round(avg(total), 2) AS mean
+FROM shop.orders
+WHERE placed >= DATE '2026-11-01'
+GROUP BY region ORDER BY orders DESC"""
 _SHOTS = {
     "overview": ("/t/lake/shop/orders", "light", 1180, 980),
     "overview-dark": ("/t/lake/shop/orders", "dark", 1180, 980),
@@ -33,6 +38,8 @@ _SHOTS = {
     "bounds": ("/t/lake/shop/orders/columns?column=customer", "light", 1180, 760),
     "health": ("/t/lake/shop/orders/health", "light", 1180, 860),
     "changes": ("/t/lake/shop/orders/changes", "light", 1180, 860),
+    "tree": ("/t/lake/shop/orders/tree", "light", 1180, 760),
+    "query": (f"/t/lake/shop/orders/query?sql={quote(_QUERY)}", "light", 1180, 720),
     "narrow": ("/t/lake/shop/orders", "light", 420, 900),
 }
 
@@ -69,6 +76,9 @@ def take(address: str, token: str) -> None:
             page = context.new_page()
             page.goto(f"{address}/?token={token}")
             _visit(page, address + path)
+            if name == "tree":
+                page.locator('.tree a[aria-expanded="false"]').first.click()
+                page.wait_for_selector(".tree table")
             page.screenshot(path=PICTURES / f"{name}.png")
             context.close()
         browser.close()
@@ -76,7 +86,7 @@ def take(address: str, token: str) -> None:
 
 def _visit(page: Page, address: str) -> None:
     page.goto(address)
-    page.wait_for_function("!document.querySelector('[data-reload]')", timeout=60_000)
+    page.wait_for_selector("[data-reload]", state="detached", timeout=60_000)
 
 
 def build() -> Catalog:

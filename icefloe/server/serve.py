@@ -130,7 +130,9 @@ def _with_options(settings: ServerSettings, arguments: argparse.Namespace) -> Se
     has_ui = settings.ui or arguments.ui
     if has_ui and number > 1:
         raise InvalidPropertyError(
-            f"the web page is served by one process, not by {number}: leave --workers or --ui out"
+            f"the web page is served by one process, not by {number}: its checks under way, their results and the words of"
+            " its forms are in the memory of one; leave --workers or --ui out, or serve the page by a second"
+            " `icefloe serve --ui --read-only` over the same catalogs"
         )
     read_only = settings.read_only or arguments.read_only
     return replace(settings, host=host, port=port, workers=number, read_only=read_only, ui=has_ui)

@@ -16,7 +16,7 @@ from starlette.routing import Route
 from icefloe import errors
 from icefloe.ui.asking import COOKIE, THEME, Page, render_bare, told
 from icefloe.ui.gate import FormKeys, Hardened, is_own_origin
-from icefloe.ui.pages import browse, care, changes, columns, contents, history, overview, rows
+from icefloe.ui.pages import browse, care, changes, columns, contents, history, overview, query, rows, tree
 from icefloe.ui.site import Site
 from icefloe.ui.visitors import Gate
 
@@ -44,7 +44,9 @@ _READ: dict[str, Handler] = {
     f"{_TABLE}/files": contents.files,
     f"{_TABLE}/partitions": contents.partitions,
     f"{_TABLE}/metadata": contents.metadata,
+    f"{_TABLE}/tree": tree.tree,
     f"{_TABLE}/data": rows.data,
+    f"{_TABLE}/query": query.query,
     f"{_TABLE}/changes": changes.changes,
     f"{_TABLE}/health": care.health,
     f"{_TABLE}/storage": care.storage,

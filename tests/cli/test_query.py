@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import icefloe
-from icefloe.cli.query.engine import Engine, Source
-from icefloe.cli.query.statement import Condition, read_statement
 from icefloe.errors import InvalidInputError
+from icefloe.query.engine import Engine, Source
+from icefloe.query.statement import Condition, read_statement
 from icefloe.schema import types
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS
@@ -305,7 +305,7 @@ def test_the_command(lake: Path, run: Run) -> None:
     assert run("query", "SELECT 1 AS one", "-o", "csv").out == "one\n1\n"
     assert "no table shop.none" in run("query", "SELECT * FROM shop.none", code=3).err
     assert "has no namespace" in run("query", "SELECT * FROM orders", code=2).err
-    assert "answers one query" in run("query", "DELETE FROM shop.orders", code=2).err
+    assert "one query is answered" in run("query", "DELETE FROM shop.orders", code=2).err
     assert "does not answer this query" in run("query", "SELECT nope FROM shop.orders", code=2).err
     for evil in ("read_text('icefloe.toml')", "'icefloe.toml'"):
         assert run("query", f"SELECT * FROM {evil}", code=2).out == ""

@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip(
     "duckdb_extension_tpch", reason="the rows and queries of TPC-H come with `pip install 'icefloe[bench]'`"
 )
-from icefloe.cli.query.engine import Engine, Source, reports
-from icefloe.cli.query.statement import read_statement
+from icefloe.query.engine import Engine, Source, reports
+from icefloe.query.statement import read_statement
 from icefloe.spark.connect import connect
 from tests.cli.test_tpch import NAMES, duck, in_catalog
 

@@ -26,6 +26,13 @@ def test_a_principal_signs_in_looks_and_signs_out(browser: Browser, tmp_path: Pa
         assert page.get_by_role("link", name=OPEN, exact=True).count() == 1
         assert SECRET not in page.content()
         assert page.goto(f"{server.url}/ui/c/lake/{SECRET}").status == 404  # type: ignore[union-attr]  # it answers
+        # A server opens no data files for a page: there is neither the box for queries nor the page behind it.
+        page.goto(f"{server.url}/ui/t/lake/{OPEN}/t/tree")
+        assert page.get_by_role("link", name="Tree", exact=True).count() == 1
+        assert page.get_by_role("link", name="Query", exact=True).count() == 0
+        refused = page.goto(f"{server.url}/ui/t/lake/{OPEN}/t/query?sql=SELECT+1")
+        assert refused is not None
+        assert refused.status == 403
         page.get_by_role("button", name="Sign out").click()
         page.wait_for_url("**/ui/login")
         page.goto(f"{server.url}/ui/c/lake")

@@ -39,7 +39,11 @@ PAGES = {
     "verify": f"{ORDERS}/verify",
     "metadata file": f"{ORDERS}/metadata",
     "metadata table": f"{ORDERS}/metadata?table=files&where=record_count+%3C+28",
+    "tree": f"{ORDERS}/tree",
     "properties": "/t/lake/shop/customers/properties",
+    "query": f"{ORDERS}/query",
+    "answer": f"{ORDERS}/query?sql={quote('SELECT region, count(*) AS n FROM shop.orders WHERE id < 150 GROUP BY region')}",
+    "wrong query": f"{ORDERS}/query?sql=SELECT+FROM",
     "plan": f"{ORDERS}/run/small-files",
     "nothing": "/t/lake/shop/nothing",
     "wrong filter": f"{ORDERS}/data?where=id+%3C",
@@ -47,6 +51,7 @@ PAGES = {
     "empty files": "/t/lake/shop/never_written/files",
     "empty partitions": "/t/lake/shop/never_written/partitions",
     "empty data": "/t/lake/shop/never_written/data",
+    "empty tree": "/t/lake/shop/never_written/tree",
     "empty changes": "/t/lake/shop/never_written/changes",
     "empty column": "/t/lake/shop/never_written/columns?column=id",
     "hostile namespace": f"/c/lake/{quote(HOSTILE, safe='')}",
@@ -55,12 +60,28 @@ PAGES = {
     "hostile data": f"{BAD}/data",
     "hostile properties": f"{BAD}/properties",
     "hostile files": f"{BAD}/files",
+    "hostile tree": f"{BAD}/tree?manifest={quote(HOSTILE)}",
+    "hostile query": f"{BAD}/query?sql={quote('SELECT ' + chr(39) + HOSTILE + chr(39))}",
     "hostile search": f"/search?q={quote(HOSTILE)}",
     "hostile filter": f"{ORDERS}/data?where={quote(HOSTILE)}",
     "hostile error": f"/c/{quote(HOSTILE, safe='')}",
     "name with a slash": f"/t/lake/{quote(HOSTILE, safe='')}/{quote('a/b?c=d#e%2F..', safe='')}",
 }
-PICTURED = ("overview", "bounds", "data", "snapshots", "changes", "files", "partitions", "health", "storage", "nothing")
+PICTURED = (
+    "tree",
+    "answer",
+    "wrong query",
+    "overview",
+    "bounds",
+    "data",
+    "snapshots",
+    "changes",
+    "files",
+    "partitions",
+    "health",
+    "storage",
+    "nothing",
+)
 """Pages that have every element that there is: enough to see whether other colours can be told apart."""
 _WATCH = """
 window.violations = [];
@@ -87,7 +108,7 @@ def visiting(browser: Browser, served: Served, **options: object) -> Iterator[Pa
 def settled(page: Page, served: Served, path: str) -> None:
     """Go to a page, and wait for the work that it waits for."""
     page.goto(served.url + path)
-    page.wait_for_function("!document.querySelector('[data-reload]')", timeout=30_000)
+    page.wait_for_selector("[data-reload]", state="detached", timeout=30_000)
 
 
 def serious_problems(page: Page, **options: object) -> list[tuple[str, ...]]:

@@ -8,7 +8,9 @@ import typer
 
 from icefloe.catalog import show_table
 from icefloe.cli.invocation import Invocation, invocation
-from icefloe.errors import InvalidInputError, NoSuchTableError, NotInstalledError
+from icefloe.errors import InvalidInputError, NoSuchTableError
+from icefloe.query import check_installed
+from icefloe.table import DataScan
 
 _ENGINES = ("duckdb", "spark")
 
@@ -54,43 +56,29 @@ def statement_text(text: str | None, file: str | None) -> str:
 
 
 def _answer(run: Invocation, sql: str, explain: bool) -> None:
-    try:
-        from icefloe.cli.query import engine as engines
-        from icefloe.cli.query.statement import read_statement
-    except ModuleNotFoundError as error:
-        if error.name not in ("duckdb", "sqlglot"):
-            raise
-        raise NotInstalledError(f"`icefloe query` needs {error.name}: pip install 'icefloe[query]'") from error
+    check_installed()
+    from icefloe.query.engine import Engine, reports
+    from icefloe.query.statement import name_and_version, read_statement
+
     statement = read_statement(sql)
-    engine = engines.Engine()
+    engine = Engine()
     try:
-        scans = {use.number: _scan(run, use.parts) for use in statement.uses}
-        needs = statement.needs({number: scan.schema.column_names for number, scan in scans.items()})
-        sources = {
-            use.number: engines.Source(use, engine.narrowed(scans[use.number], needs[use.number]))
-            for use in statement.uses
-        }
+        sources = engine.sources(statement, lambda parts: _scan(run, *name_and_version(parts)))
         run.out.table(engine.answer(statement, sources))
         if explain:
-            for report in engines.reports(sources):
+            for report in reports(sources):
                 run.say(_explained(report))
     finally:
         engine.close()
 
 
-def _scan(run: Invocation, parts: tuple[str, ...]) -> Any:
-    *namespace, last = parts
-    table, at, version = last.rpartition("@")
-    identifier = (*namespace, table if at else last)
-    name = show_table(identifier) if len(identifier) > 1 else identifier[0]
-    text = f"{name}@{version}" if at else name
-    if len(parts) < 2:
-        raise InvalidInputError(f"the table {text!r} has no namespace; write it as namespace.{text}")
+def _scan(run: Invocation, identifier: tuple[str, ...], version: str | None) -> DataScan:
+    text = show_table(identifier) if version is None else f"{show_table(identifier)}@{version}"
     try:
-        named = run.table(text)
+        table = run.table(text)
     except NoSuchTableError as error:
         raise NoSuchTableError(f"{error}; a query reads tables, and no views of the catalog yet") from error
-    return named.table.scan(**named.at)
+    return table.table.scan(**table.at)
 
 
 def _explained(report: dict[str, Any]) -> str:

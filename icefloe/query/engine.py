@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from icefloe import errors, expressions as ex
-from icefloe.cli.query.statement import Condition, Need, Statement, TableUse
+from icefloe.query.statement import Condition, Need, Statement, TableUse
 from icefloe.schema import IcebergType, Schema, types
 from icefloe.table import DataScan
 
@@ -32,12 +32,40 @@ class Source:
     scan: DataScan
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a query may take; None is as much as there is."""
+
+    memory: str | None = None
+    """As DuckDB writes sizes, such as `1GB`."""
+    threads: int | None = None
+
+
+_CLOSED: dict[str, str | bool | int | float | list[str]] = {
+    "enable_external_access": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "allow_community_extensions": False,
+    "python_enable_replacements": False,
+}
+"""Neither files nor servers, nor extensions, nor variables of this program."""
+
+
 class Engine:
     """A DuckDB in memory that knows the tables of one query, and can open no file."""
 
-    def __init__(self) -> None:
-        self._connection = duckdb.connect(":memory:")
+    def __init__(self, limits: Limits = Limits()) -> None:  # noqa: B008 - it never changes
+        given = {"memory_limit": limits.memory, "threads": limits.threads}
+        config = {**_CLOSED, **{name: value for name, value in given.items() if value is not None}}
+        self._connection = duckdb.connect(":memory:", config=config)
         self._connection.execute("SET TimeZone = 'UTC'")
+        self._connection.execute("SET lock_configuration = true")
+
+    def sources(self, statement: Statement, scan_of: Callable[[tuple[str, ...]], DataScan]) -> "dict[int, Source]":
+        """The tables of a statement by the numbers of their uses, narrowed to what it needs; `scan_of` knows their names."""
+        scans = {use.number: scan_of(use.parts) for use in statement.uses}
+        needs = statement.needs({number: scan.schema.column_names for number, scan in scans.items()})
+        return {use.number: Source(use, self.narrowed(scans[use.number], needs[use.number])) for use in statement.uses}
 
     def narrowed(self, scan: DataScan, need: Need) -> DataScan:
         """A scan of what is needed: its columns, and the rows that fulfil the conditions that we understand as DuckDB does."""
@@ -57,14 +85,16 @@ class Engine:
             self._connection.register(raw, source.scan)
             columns = ", ".join(_column(field) for field in source.scan.projection().fields)
             self._connection.execute(f'CREATE VIEW "{source.use.stand_in}" AS SELECT {columns} FROM "{raw}"')
-        self._connection.execute("SET enable_external_access = false")
-        self._connection.execute("SET lock_configuration = true")
         try:
             return self._connection.execute(statement.rewritten()).to_arrow_reader()
         except duckdb.Error as error:
             raise errors.InvalidInputError(
                 f"DuckDB does not answer this query: {_without_stand_ins(str(error))}"
             ) from error
+
+    def interrupt(self) -> None:
+        """End what it does; whoever waits for rows gets an error."""
+        self._connection.interrupt()
 
     def close(self) -> None:
         """Give back its memory."""

@@ -113,9 +113,7 @@ def read_statement(text: str) -> Statement:
     except SqlglotError as error:
         raise InvalidInputError(f"the query cannot be read: {error}") from error
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
-        raise InvalidInputError(
-            "`icefloe query` answers one query, such as SELECT; `icefloe sql` runs other statements"
-        )
+        raise InvalidInputError("one query is answered here, such as SELECT; `icefloe sql` runs other statements")
     return Statement(spelled, tuple(_uses(trees[0])), trees[0])
 
 
@@ -151,6 +149,16 @@ def _tables(tree: Any) -> list[Any]:
     for number, table in enumerate(tables.values()):
         table.meta["icefloe"] = number
     return list(tables.values())
+
+
+def name_and_version(parts: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
+    """The name of a table in a query, and what stands behind its @."""
+    *namespace, last = parts
+    table, at, version = last.rpartition("@")
+    name = (*namespace, table if at else last)
+    if len(parts) < 2:
+        raise InvalidInputError(f"the table {last!r} has no namespace; write it as namespace.{last}")
+    return name, version if at else None
 
 
 class _NotUnderstoodError(Exception):
