@@ -34,12 +34,13 @@ class Transaction(cm.ChangeSet, TableChanges):
         self,
         branch: str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
-        progress: Listener = silent,
+        progress: Listener | None = None,
     ) -> RowOperations:
         """Changes of rows: append, overwrite, delete, upsert; each call is one snapshot of the commit."""
         metadata = self.table_metadata
         target = cm.target_of(metadata, branch, snapshot_properties)
-        return RowOperations(Branch(self, metadata, target, self._table.scan, progress, Stage("rows", None, progress)))
+        told = progress or silent
+        return RowOperations(Branch(self, metadata, target, self._table.scan, told, Stage("rows", None, told)))
 
     def update_location(self, location: str) -> Self:
         """Move the base location for new files."""
