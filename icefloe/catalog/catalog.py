@@ -340,20 +340,14 @@ class Catalog(NamespaceOperations, UndropOperations):
         """Drop the name, if it stands for that state, or for any; whether it did."""
 
     @abstractmethod
-    def _commit_table(
-        self, identifier: Identifier, base: cm.TableState, prepared: cm.Prepared, before_swap: cm.BeforeSwap
-    ) -> cm.TableState:
-        """One attempt to change a table: see `Committer.commit`."""
+    def _committer(self, identifier: Identifier) -> CatalogCommitter:
+        """The table of that name, as commits see it."""
 
     def _commit_tables(self, parts: Sequence[cm.Part]) -> list[cm.TableState]:  # noqa: ARG002 - refused
         """One attempt to change several tables in one step: see `Committer.commit`."""
         raise errors.UnsupportedOperationError(
             f"catalog {self._name!r} cannot change several tables in one step; commit to each of them"
         )
-
-    def _reload_table(self, identifier: Identifier) -> cm.TableState:
-        """What a table is now, for another attempt to change it."""
-        return self._existing_table(identifier)
 
     _sees_every_commit = False
     """Whether a commit that was prepared on a state that another one has replaced is refused in any case."""
@@ -427,7 +421,7 @@ class Catalog(NamespaceOperations, UndropOperations):
         return state
 
     def _handle(self, identifier: Identifier, state: cm.TableState) -> Table:
-        return Table(identifier, state, CatalogCommitter(self, identifier), reporter=self.reporter)
+        return Table(identifier, state, self._committer(identifier), reporter=self.reporter)
 
     def _create(self, table: TableDescription) -> Table:
         identifier = self._free_name(table.identifier)

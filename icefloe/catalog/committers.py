@@ -1,5 +1,6 @@
 """How commits see one table of a catalog: its newest state, and one attempt to change it."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from icefloe.catalog.catalog import Catalog
 
 
-class CatalogCommitter:
+class CatalogCommitter(ABC):
     """One table of a catalog, as commits see it."""
 
     def __init__(self, catalog: "Catalog", identifier: Identifier) -> None:
@@ -55,11 +56,11 @@ class CatalogCommitter:
 
     def load(self) -> cm.TableState:
         """The newest state."""
-        return self._catalog._reload_table(self._identifier)
+        return self._catalog._existing_table(self._identifier)
 
+    @abstractmethod
     def commit(self, base: cm.TableState, prepared: cm.Prepared, before_swap: cm.BeforeSwap) -> cm.TableState:
         """One attempt to change the table: see `Committer.commit`."""
-        return self._catalog._commit_table(self._identifier, base, prepared, before_swap)
 
 
 class StagedCommitter(CatalogCommitter):
@@ -73,14 +74,16 @@ class StagedCommitter(CatalogCommitter):
     def load(self) -> cm.TableState:
         """What has the name now, or the table as it is staged if nothing has."""
         if self._created:
-            return super().load()
+            return self._catalog._committer(self._identifier).load()
         return self._catalog._table_state(self._identifier) or cm.TableState(self._staged, None)
 
     def commit(self, base: cm.TableState, prepared: cm.Prepared, before_swap: cm.BeforeSwap) -> cm.TableState:
         """Create the table; later commits are those of any table."""
         if self._created or base.metadata_location is not None:
-            return super().commit(base, prepared, before_swap)
-        metadata = cm.next_state(base, prepared, cm.now_ms())
+            return self._catalog._committer(self._identifier).commit(base, prepared, before_swap)
+        metadata = md.apply_all(
+            base.metadata, prepared.updates, cm.now_ms(), base.metadata_location, prepared.requirements
+        )
         before_swap()
         try:
             state = self._catalog._create_table(self._identifier, metadata)

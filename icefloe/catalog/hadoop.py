@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from icefloe import commit as cm, errors, metadata as md, properties as props
 from icefloe.catalog.catalog import Catalog
+from icefloe.catalog.committers import CatalogCommitter
 from icefloe.catalog.identifiers import Identifier, show
 from icefloe.catalog.purging import check_purgeable
 from icefloe.catalog.seals import refuse_unkept
@@ -246,26 +247,8 @@ class HadoopCatalog(Catalog):
         except errors.StorageError as error:
             LOG.warning("an empty folder of a dropped table stays behind: %s", error)
 
-    def _commit_table(
-        self, identifier: Identifier, base: cm.TableState, prepared: cm.Prepared, before_swap: cm.BeforeSwap
-    ) -> cm.TableState:
-        name = show((self._name, *identifier))
-        try:
-            version, current = self._current(identifier, base)
-            cm.check_same_table(base.metadata, current.metadata, name)
-            changed = cm.next_state(current, prepared, cm.now_ms())
-            if changed is current.metadata:
-                return current
-            self._check_storable(identifier, changed)
-        except (errors.StorageError, errors.CorruptFileError) as error:
-            raise errors.CommitFailed(f"the commit to {name} was not begun, and nothing happened: {error}") from error
-        # As the base says, not the new metadata: all who build on one version must compete for one name.
-        compression = compression_for(current.metadata.properties)
-        before_swap()
-        try:
-            return self._store(identifier, changed, version + 1, compression)
-        except errors.NothingStoredError as error:
-            raise errors.CommitFailed(f"table {name} was not changed; nothing happened: {error}") from error
+    def _committer(self, identifier: Identifier) -> "HadoopCommitter":
+        return HadoopCommitter(self, identifier)
 
     def _current(self, identifier: Identifier, base: cm.TableState) -> tuple[int, cm.TableState]:
         """The newest version, which must be the base."""
@@ -280,6 +263,36 @@ class HadoopCatalog(Catalog):
 
     def __reduce__(self) -> tuple[type["HadoopCatalog"], tuple[str, dict[str, str]]]:
         return HadoopCatalog, (self._name, {**self._properties, "warehouse": str(self._warehouse)})
+
+
+class HadoopCommitter(CatalogCommitter):
+    """One table of such a catalog, as commits see it."""
+
+    _catalog: HadoopCatalog
+
+    def commit(self, base: cm.TableState, prepared: cm.Prepared, before_swap: cm.BeforeSwap) -> cm.TableState:
+        """One attempt to create the next version of the table: see `Committer.commit`."""
+        catalog, identifier = self._catalog, self._identifier
+        try:
+            version, current = catalog._current(identifier, base)
+            cm.check_same_table(base.metadata, current.metadata, self.name)
+            changed = md.apply_all(
+                current.metadata, prepared.updates, cm.now_ms(), current.metadata_location, prepared.requirements
+            )
+            if changed is current.metadata:
+                return current
+            catalog._check_storable(identifier, changed)
+        except (errors.StorageError, errors.CorruptFileError) as error:
+            raise errors.CommitFailed(
+                f"the commit to {self.name} was not begun, and nothing happened: {error}"
+            ) from error
+        # As the base says, not the new metadata: all who build on one version must compete for one name.
+        compression = compression_for(current.metadata.properties)
+        before_swap()
+        try:
+            return catalog._store(identifier, changed, version + 1, compression)
+        except errors.NothingStoredError as error:
+            raise errors.CommitFailed(f"table {self.name} was not changed; nothing happened: {error}") from error
 
 
 def _check_version(metadata: md.TableMetadata, identifier: Identifier) -> None:

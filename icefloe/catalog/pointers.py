@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from icefloe import commit as cm, errors, metadata as md, properties as props
 from icefloe.catalog import table_files
 from icefloe.catalog.catalog import Catalog
-from icefloe.catalog.committers import identifier_of
+from icefloe.catalog.committers import CatalogCommitter, identifier_of
 from icefloe.catalog.identifiers import Identifier, show
 from icefloe.catalog.seals import KnownSeals, Seal, seal_of
 from icefloe.catalog.views import View, Views
@@ -246,50 +246,8 @@ class PointerCatalog(Catalog):
     def _drop_table(self, identifier: Identifier, state: cm.TableState | None) -> bool:
         return self._table_pointers.remove(identifier, None if state is None else state.metadata_location)
 
-    def _reload_table(self, identifier: Identifier) -> cm.TableState:
-        # Before the table is read: a race that is lost later may concern a newer state.
-        lost = self._lost.pop(identifier, [])
-        state = self._existing_table(identifier)
-        logged = (state.metadata.resolve(entry.metadata_file) for entry in state.metadata.metadata_log)
-        needed = {state.metadata_location, *logged}
-        # Another table may have the name by now: it says nothing about these files.
-        own = [location for table_uuid, location in lost if table_uuid == state.metadata.table_uuid]
-        if leftovers := [location for location in own if location not in needed]:
-            delete_quietly(self._storage, leftovers, NOT_COMMITTED)
-        return state
-
-    def _commit_table(
-        self, identifier: Identifier, base: cm.TableState, prepared: cm.Prepared, before_swap: cm.BeforeSwap
-    ) -> cm.TableState:
-        """One attempt to change a table: see `Committer.commit`.
-
-        The metadata is written beside the files that it names, and the swap waits for all of them.
-        """
-        name, expected = show((self._name, *identifier)), str(base.metadata_location)
-        try:
-            # Metadata files never change, so that the base is not read again.
-            current = self._table_pointers.find(identifier)
-            if current is None:
-                raise self._no_table(identifier)
-            if current != base.metadata_location:
-                raise errors.StaleBaseError(cm.stale(name, base.metadata_location, current))
-            changed = cm.next_state(base, prepared, cm.now_ms())
-            if changed is base.metadata:
-                return base
-            location, seal = table_files.write_sealed_metadata(self._storage, changed, expected)
-        except (errors.StorageError, errors.CorruptFileError) as error:
-            raise errors.CommitFailed(f"the commit to {name} was not begun, and nothing happened: {error}") from error
-        try:
-            before_swap()
-        except Exception:
-            delete_quietly(self._storage, [location], NOT_COMMITTED)
-            raise
-        if not self._table_pointers.replace(identifier, expected, location, self._storage, seal):
-            self._lost.setdefault(identifier, []).append((changed.table_uuid, location))
-            raise self._table_pointers.lost(identifier, expected)
-        self._seals.keep(location, seal)
-        table_files.delete_superseded(self._storage, base, changed)
-        return cm.TableState(changed, location)
+    def _committer(self, identifier: Identifier) -> "PointerCommitter":
+        return PointerCommitter(self, identifier)
 
     def _commit_tables(self, parts: Sequence[cm.Part]) -> list[cm.TableState]:
         # What a server may ask of a catalog is made of the catalogs here.
@@ -298,10 +256,69 @@ class PointerCatalog(Catalog):
         def change(part: cm.Part) -> TableChange:
             identifier = identifier_of(part.committer)
             if part.base.metadata_location is None:
-                return TableChange(identifier, None, created=cm.next_state(part.base, part.prepared, cm.now_ms()))
+                prepared = part.prepared
+                created = md.apply_all(
+                    part.base.metadata, prepared.updates, cm.now_ms(), requirements=prepared.requirements
+                )
+                return TableChange(identifier, None, created=created)
             return TableChange(identifier, part.base, part.prepared)
 
         return ServedCatalog(self).commit_all([change(part) for part in parts])
+
+
+class PointerCommitter(CatalogCommitter):
+    """One table of such a catalog, as commits see it."""
+
+    _catalog: PointerCatalog
+
+    def load(self) -> cm.TableState:
+        """The newest state; what lost races left of this table is deleted, if that shows that it needs none of it."""
+        # Before the table is read: a race that is lost later may concern a newer state.
+        lost = self._catalog._lost.pop(self._identifier, [])
+        state = super().load()
+        logged = (state.metadata.resolve(entry.metadata_file) for entry in state.metadata.metadata_log)
+        needed = {state.metadata_location, *logged}
+        # Another table may have the name by now: it says nothing about these files.
+        own = [location for table_uuid, location in lost if table_uuid == state.metadata.table_uuid]
+        if leftovers := [location for location in own if location not in needed]:
+            delete_quietly(self.storage, leftovers, NOT_COMMITTED)
+        return state
+
+    def commit(self, base: cm.TableState, prepared: cm.Prepared, before_swap: cm.BeforeSwap) -> cm.TableState:
+        """One attempt to change the table: see `Committer.commit`.
+
+        The metadata is written beside the files that it names, and the swap waits for all of them.
+        """
+        catalog, identifier, expected = self._catalog, self._identifier, str(base.metadata_location)
+        pointers = catalog._table_pointers
+        try:
+            # Metadata files never change, so that the base is not read again.
+            current = pointers.find(identifier)
+            if current is None:
+                raise catalog._no_table(identifier)
+            if current != base.metadata_location:
+                raise errors.StaleBaseError(cm.stale(self.name, base.metadata_location, current))
+            changed = md.apply_all(
+                base.metadata, prepared.updates, cm.now_ms(), base.metadata_location, prepared.requirements
+            )
+            if changed is base.metadata:
+                return base
+            location, seal = table_files.write_sealed_metadata(self.storage, changed, expected)
+        except (errors.StorageError, errors.CorruptFileError) as error:
+            raise errors.CommitFailed(
+                f"the commit to {self.name} was not begun, and nothing happened: {error}"
+            ) from error
+        try:
+            before_swap()
+        except Exception:
+            delete_quietly(self.storage, [location], NOT_COMMITTED)
+            raise
+        if not pointers.replace(identifier, expected, location, self.storage, seal):
+            catalog._lost.setdefault(identifier, []).append((changed.table_uuid, location))
+            raise pointers.lost(identifier, expected)
+        catalog._seals.keep(location, seal)
+        table_files.delete_superseded(self.storage, base, changed)
+        return cm.TableState(changed, location)
 
 
 class PointerViews(Views):

@@ -112,7 +112,7 @@ class ServedCatalog:
 
     def committer(self, identifier: Identifier) -> CatalogCommitter:
         """One table, for commits."""
-        return CatalogCommitter(self.catalog, identifier)
+        return self.catalog._committer(identifier)
 
     def read_table(self, location: str) -> md.TableMetadata:
         """The metadata in a file."""
@@ -204,7 +204,8 @@ class ServedCatalog:
             raise catalog._no_table(change.identifier)
         if current != change.base.metadata_location:
             raise errors.StaleBaseError(cm.stale(show(change.identifier), change.base.metadata_location, current))
-        return cm.next_state(change.base, change.prepared, cm.now_ms())
+        base, prepared = change.base, change.prepared
+        return md.apply_all(base.metadata, prepared.updates, cm.now_ms(), base.metadata_location, prepared.requirements)
 
     # Views
 

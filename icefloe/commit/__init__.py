@@ -11,7 +11,6 @@ from icefloe.commit.committer import (
     Surroundings,
     TableState,
     check_same_table,
-    next_state,
     stale,
 )
 from icefloe.commit.conflicts import Isolation, Planned

@@ -1,4 +1,4 @@
-"""What a catalog must be able to do for one table, and the part of a commit that is the same, and pure, in every catalog."""
+"""What a catalog must be able to do for one table, and what is checked of that in every catalog."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 
 from icefloe.commit.change import Prepared
 from icefloe.errors import CommitFailed, CommitStateUnknown
-from icefloe.metadata import TableMetadata, apply_all, updates as up
+from icefloe.metadata import TableMetadata, updates as up
 from icefloe.storage import Storage
 
 
@@ -49,7 +49,7 @@ class Committer(Protocol):
 
         CommitFailed says for certain that nothing happened, because a requirement does not hold or another writer was
         faster. CommitStateUnknown says that the outcome is not known. Any error of another kind, raised before the swap,
-        is about the input. `next_state` is the part that is the same in every catalog.
+        is about the input. What updates and requirements mean is said by `metadata.apply_all`, the same for every catalog.
         """
 
 
@@ -70,17 +70,6 @@ class Surroundings(Protocol):
 
     def other_tables(self) -> Iterable[tuple[str, str]]:
         """All other tables of the catalog: their names, and where their metadata files are."""
-
-
-def next_state(base: TableState, prepared: Prepared, now_ms: int) -> TableMetadata:
-    """The metadata after the updates, with the base's file in its metadata log; `base` is what the catalog holds now.
-
-    The base's own metadata comes back when nothing changes: there is nothing to write then. CommitFailed when a
-    requirement does not hold.
-    """
-    for requirement in prepared.requirements:
-        requirement.check(base.metadata)
-    return apply_all(base.metadata, prepared.updates, now_ms, base.metadata_location)
 
 
 def stale(name: str, base: str | None, current: str) -> str:

@@ -12,6 +12,7 @@ from icefloe import errors, properties as props
 from icefloe.metadata import apply_snapshots as snapshots, apply_structure as structure, updates as up
 from icefloe.metadata.creation import checked_location
 from icefloe.metadata.refs import MAIN_BRANCH
+from icefloe.metadata.requirements import TableRequirement
 from icefloe.metadata.snapshot import MetadataLogEntry
 from icefloe.metadata.table import TableMetadata
 from icefloe.metadata.unknown_codec import names_of
@@ -57,12 +58,19 @@ def apply(metadata: TableMetadata, update: up.TableUpdate, *, timestamp_ms: int)
 
 
 def apply_all(
-    base: TableMetadata | None, updates: Sequence[up.TableUpdate], now_ms: int, base_location: str | None = None
+    base: TableMetadata | None,
+    updates: Sequence[up.TableUpdate],
+    now_ms: int,
+    base_location: str | None = None,
+    requirements: Iterable[TableRequirement] = (),
 ) -> TableMetadata:
     """The metadata after all updates of a commit; without a base they create the table.
 
-    The file of the base becomes the newest entry of the metadata log, which keeps only the newest ones.
+    The file of the base becomes the newest entry of the metadata log, which keeps only the newest ones. CommitFailed when a
+    requirement does not hold in the base.
     """
+    for requirement in requirements:
+        requirement.check(base)
     if base is not None:
         base.check_changeable()
     applied = Applied(_nothing(updates) if base is None else base)

@@ -4,7 +4,7 @@ import pytest
 
 from icefloe import load_catalog
 from icefloe.catalog import MemoryCatalog
-from icefloe.commit import Prepared, TableState
+from icefloe.commit import Prepared
 from icefloe.errors import CommitFailed
 from icefloe.metadata import updates as up
 from tests.catalog.tables import files_below
@@ -34,7 +34,7 @@ def lose_a_race(catalog: MemoryCatalog) -> str:
 
     prepared = Prepared((up.SetPropertiesUpdate({"second": "yes"}),))
     with pytest.raises(CommitFailed, match="faster"):
-        catalog._commit_table(NAME, TableState(table.metadata, table.metadata_location), prepared, overtake)
+        catalog._committer(NAME).commit(table.state, prepared, overtake)
     [lost] = files_below(catalog, table.location()) - before - others
     return lost
 

@@ -15,12 +15,11 @@ from icefloe.commit import (
     Timing,
     Workbench,
     check_same_table,
-    next_state,
 )
 from icefloe.commit.parent import Parent
 from icefloe.errors import CommitFailed
 from icefloe.manifests import DataFile, FileContent, ManifestContent, ManifestEntry, ManifestFile
-from icefloe.metadata import TableMetadata, new_table_metadata
+from icefloe.metadata import TableMetadata, apply_all, new_table_metadata
 from icefloe.partitioning import UNPARTITIONED, PartitionSpec, parse_partition_spec
 from icefloe.schema import NestedField, Schema
 from icefloe.schema.binary import encode
@@ -69,7 +68,13 @@ class MemoryCommitter:
         self.fault("before swap")
         with self._lock:
             check_same_table(base.metadata, self._state.metadata, self.name)
-            changed = next_state(self._state, prepared, next(self._now))
+            changed = apply_all(
+                self._state.metadata,
+                prepared.updates,
+                next(self._now),
+                self._state.metadata_location,
+                prepared.requirements,
+            )
             if changed is not self._state.metadata:
                 number = self.swaps + 1
                 self._state = TableState(changed, f"{changed.location}/metadata/{number:05d}-x.metadata.json")

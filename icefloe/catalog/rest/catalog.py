@@ -405,8 +405,5 @@ class RestCatalog(Catalog):
         # The answer says no more than that it is done.
         return [part.committer.load() for part in parts]
 
-    def _commit_table(
-        self, identifier: Identifier, base: cm.TableState, prepared: cm.Prepared, before_swap: cm.BeforeSwap
-    ) -> cm.TableState:
-        """One attempt to change a table: see `Committer.commit`."""
-        return RestCommitter(self, identifier, {}, self.storage).commit(base, prepared, before_swap)
+    def _committer(self, identifier: Identifier) -> RestCommitter:
+        return RestCommitter(self, identifier, {}, self.storage)
