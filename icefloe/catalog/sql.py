@@ -146,12 +146,10 @@ class SqlPointers(Pointers):
             )
 
     def insert(self, identifier: Identifier, location: str, seal: Seal | None = None) -> bool:
-        def add(connection: Connection) -> None:
-            self._insert(connection, identifier, location, seal)
-            self._database.changed(connection, location)
-
         try:
-            self._database.write(add)
+            with self._database.writing() as connection:
+                self._insert(connection, identifier, location, seal)
+                self._database.changed(connection, location)
         except TakenError:
             return False
         return True
@@ -178,34 +176,29 @@ class SqlPointers(Pointers):
 
     def swap(self, identifier: Identifier, expected: str, location: str, seal: Seal | None = None) -> bool:
         values = self._swap_values(PointerSwap(identifier, expected, location))
-
-        def change(connection: Connection) -> bool:
+        with self._database.writing() as connection:
             is_changed = self._change_one(connection, self._swapping, values)
             if is_changed:
                 self._keep(connection, identifier, seal)
                 self._database.changed(connection, location)
-            return is_changed
-
-        return self._database.write(change)
+        return is_changed
 
     def _swap_values(self, swap: PointerSwap) -> dict[str, str]:
         location = check_length(swap.location, TEXT_LENGTH, "metadata location")
         return {**self._name_values(swap.identifier), "swapped_from": str(swap.expected), "swapped_to": location}
 
     def swap_all(self, swaps: Sequence[PointerSwap]) -> bool:
-        def change(connection: Connection) -> None:
-            # In one order for all writers: else two of them could wait for each other.
-            for each in sorted(swaps, key=lambda swap: swap.identifier):
-                if each.expected is None:
-                    self._insert(connection, each.identifier, each.location, each.seal)
-                    continue
-                if not self._change_one(connection, self._swapping, self._swap_values(each)):
-                    raise TakenError(show(each.identifier))
-                self._keep(connection, each.identifier, each.seal)
-            self._database.changed(connection)
-
         try:
-            self._database.write(change)
+            with self._database.writing() as connection:
+                # In one order for all writers: else two of them could wait for each other.
+                for each in sorted(swaps, key=lambda swap: swap.identifier):
+                    if each.expected is None:
+                        self._insert(connection, each.identifier, each.location, each.seal)
+                        continue
+                    if not self._change_one(connection, self._swapping, self._swap_values(each)):
+                        raise TakenError(show(each.identifier))
+                    self._keep(connection, each.identifier, each.seal)
+                self._database.changed(connection)
         except TakenError:
             return False
         return True
@@ -251,8 +244,7 @@ class SqlPointers(Pointers):
         target: Identifier | None = None,
     ) -> bool:
         """Whether a change of names, in a transaction of its own, met the one row that it was meant for."""
-
-        def change(connection: Connection) -> bool:
+        with self._database.writing() as connection:
             is_changed = self._change_one(connection, statement, values)
             if is_changed:
                 if self._seals is not None and target is None:
@@ -260,9 +252,7 @@ class SqlPointers(Pointers):
                 elif self._seals is not None and target is not None:
                     self._seals.move(connection, _seal_name(source), _seal_name(target))
                 self._database.changed(connection)
-            return is_changed
-
-        return self._database.write(change)
+        return is_changed
 
     def _change_one(self, connection: Connection, statement: sa.Update | sa.Delete, values: Mapping[str, str]) -> bool:
         rows = connection.execute(statement, values).rowcount
@@ -364,22 +354,17 @@ class SqlCatalog(PointerCatalog):
 
     def _create_namespace(self, namespace: Identifier, properties: dict[str, str]) -> None:
         rows = self._property_rows(namespace, {**properties, EXISTS: "true"})
-
-        def create(connection: Connection) -> None:
-            connection.execute(sa.insert(_NAMESPACES), rows)
-            self._database.changed(connection)
-
         try:
-            self._database.write(create)
+            with self._database.writing() as connection:
+                connection.execute(sa.insert(_NAMESPACES), rows)
+                self._database.changed(connection)
         except TakenError:
             raise self._namespace_taken(namespace) from None
 
     def _drop_namespace(self, namespace: Identifier) -> None:
-        def drop(connection: Connection) -> None:
+        with self._database.writing() as connection:
             connection.execute(sa.delete(_NAMESPACES).where(self._is_namespace(namespace)))
             self._database.changed(connection)
-
-        self._database.write(drop)
 
     def _load_namespace(self, namespace: Identifier) -> dict[str, str]:
         rows = self._database.read(self._properties_query(namespace))
@@ -390,8 +375,7 @@ class SqlCatalog(PointerCatalog):
     ) -> dict[str, str]:
         written = {**updates, EXISTS: "true"}
         rows = self._property_rows(namespace, written)
-
-        def change(connection: Connection) -> dict[str, str]:
+        with self._database.writing() as connection:
             before = {key: value or "" for key, value in connection.execute(self._properties_query(namespace))}
             connection.execute(
                 sa.delete(_NAMESPACES).where(
@@ -400,9 +384,7 @@ class SqlCatalog(PointerCatalog):
             )
             connection.execute(sa.insert(_NAMESPACES), rows)
             self._database.changed(connection)
-            return before
-
-        return self._database.write(change)
+        return before
 
     def _properties_query(self, namespace: Identifier) -> sa.Select[Any]:
         return sa.select(_NAMESPACES.c.property_key, _NAMESPACES.c.property_value).where(self._is_namespace(namespace))

@@ -128,7 +128,13 @@ class Database:
             raise self._failure(error) from None
 
     def write(self, work: Callable[[Connection], Result]) -> Result:
-        """Do the work in one transaction: see the module for what its errors mean. TakenError: a unique key is in use."""
+        """What the work returns, done in one transaction: see `writing`."""
+        with self.writing() as connection:
+            return work(connection)
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """The block is one transaction: see the module for what its errors mean. TakenError: a unique key is in use."""
         try:
             connection = self._opened().connect().execution_options(**{_WRITES: True})
         except SQLAlchemyError as error:
@@ -136,7 +142,7 @@ class Database:
         with connection:
             try:
                 transaction = connection.begin()
-                result = work(connection)
+                yield connection
             except IntegrityError as error:
                 raise TakenError(_reason(error)) from None
             except SQLAlchemyError as error:
@@ -151,7 +157,6 @@ class Database:
                 raise CommitStateUnknown(
                     f"whether a change of catalog {self._catalog!r} happened is not known: {self._text(error)}"
                 ) from None
-        return result
 
     def transaction(self, work: Callable[[Connection], Result]) -> Result:
         """The same, to change the tables of the database themselves."""

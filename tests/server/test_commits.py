@@ -3,9 +3,11 @@
 import threading
 import uuid
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
+from sqlalchemy.engine import Connection
 
 from icefloe import errors
 from icefloe.catalog import Catalog, load_catalog
@@ -104,16 +106,18 @@ def faulty(sqlite: Catalog) -> Iterator[Client]:
 
 
 def test_an_open_outcome_is_never_told_as_a_failure(faulty: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    write = Database.write
+    writing = Database.writing
 
-    def lose_the_answer(self: Database, work: object) -> object:
-        write(self, work)  # type: ignore[arg-type]  # as it is
+    @contextmanager
+    def lose_the_answer(self: Database) -> Iterator[Connection]:
+        with writing(self) as connection:
+            yield connection
         raise errors.CommitStateUnknown("the connection was lost")
 
     def cannot_see(self: SqlPointers, identifier: object) -> None:
         raise errors.StorageError("database", "is away")
 
-    monkeypatch.setattr(Database, "write", lose_the_answer)
+    monkeypatch.setattr(Database, "writing", lose_the_answer)
     # What can be read back is known to have happened.
     assert faulty.set_property("t", "p", "1").status_code == 200
     monkeypatch.setattr(SqlPointers, "seen", lambda *_: None)
@@ -122,7 +126,7 @@ def test_an_open_outcome_is_never_told_as_a_failure(faulty: Client, monkeypatch:
     body = {"table-changes": [change("t", "3"), change("u", "3")]}
     monkeypatch.undo()
     faulty.create("u")
-    monkeypatch.setattr(Database, "write", lose_the_answer)
+    monkeypatch.setattr(Database, "writing", lose_the_answer)
     monkeypatch.setattr(SqlPointers, "seen", lambda *_: None)
     faulty.refused(500, "CommitStateUnknownException", "POST", "transactions/commit", body)
     monkeypatch.undo()
@@ -130,10 +134,10 @@ def test_an_open_outcome_is_never_told_as_a_failure(faulty: Client, monkeypatch:
 
 
 def test_a_database_that_is_away_is_told_as_certain(faulty: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(self: Database, work: object) -> object:
+    def fail(self: Database) -> AbstractContextManager[Connection]:
         raise errors.StorageError("database", "is away")
 
-    monkeypatch.setattr(Database, "write", fail)
+    monkeypatch.setattr(Database, "writing", fail)
     faulty.refused(409, "CommitFailedException", "POST", T, commit({"p": "1"}))
     monkeypatch.undo()
     assert value(faulty, "t") is None
@@ -254,14 +258,14 @@ def test_one_key_at_the_same_time_on_two_servers(make_catalog: Maker) -> None:
 
 def test_a_key_is_not_used_up_by_an_open_outcome(faulty: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing was written: the same key may be tried again, and then it is done, once."""
-    write, key = Database.write, keyed()
+    writing, key = Database.writing, keyed()
 
-    def lose_the_request(self: Database, work: object) -> object:
+    def lose_the_request(self: Database) -> AbstractContextManager[Connection]:
         raise errors.CommitStateUnknown("the connection was lost")
 
-    monkeypatch.setattr(Database, "write", lose_the_request)
+    monkeypatch.setattr(Database, "writing", lose_the_request)
     assert faulty.ask("POST", T, commit({"p": "1"}), key).status_code == 500
-    monkeypatch.setattr(Database, "write", write)
+    monkeypatch.setattr(Database, "writing", writing)
     assert faulty.ask("POST", T, commit({"p": "1"}), key).status_code == 200
     assert faulty.ask("POST", T, commit({"p": "1"}), key).status_code == 200
     assert len(faulty.done("GET", T)["metadata"]["metadata-log"]) == 1
