@@ -128,7 +128,7 @@ def write_sealed_metadata(
     storage: Storage, metadata: md.TableMetadata, previous: str | None
 ) -> tuple[str, Seal | None]:
     """The same, and what the catalog must keep of the file."""
-    folder = cm.metadata_folder(metadata)
+    folder = md.metadata_folder(metadata)
     if metadata.location_of_catalog and folder != f"{metadata.location}/metadata":
         raise errors.InvalidLocationError(
             f"the table names no location of its own, and is found by its metadata folder, which cannot be {folder!r};"

@@ -120,16 +120,16 @@ class Workbench:
 
     def manifest_names(self, metadata: md.TableMetadata, container: str = props.AVRO) -> Iterator[str]:
         """Locations for new manifests, without end; the Java library finds their format by the name."""
-        stem = f"{metadata_folder(metadata)}/{self.commit_uuid}-m"
+        stem = f"{md.metadata_folder(metadata)}/{self.commit_uuid}-m"
         return (f"{stem}{number}.{container}" for number in self._manifest_numbers)
 
     def list_name(self, metadata: md.TableMetadata, snapshot_id: int) -> str:
         """The location of the manifest list of this attempt."""
-        return f"{metadata_folder(metadata)}/snap-{snapshot_id}-{self.attempt}-{self.commit_uuid}.avro"
+        return f"{md.metadata_folder(metadata)}/snap-{snapshot_id}-{self.attempt}-{self.commit_uuid}.avro"
 
     def vectors_name(self, metadata: md.TableMetadata) -> str:
         """A location for a new file of deletion vectors."""
-        return f"{table_location(metadata)}/data/{self.commit_uuid}-deletes-{next(self._vector_numbers)}.puffin"
+        return f"{md.table_location(metadata)}/data/{self.commit_uuid}-deletes-{next(self._vector_numbers)}.puffin"
 
 
 _pool: tuple[int, ThreadPoolExecutor] | None = None
@@ -146,23 +146,6 @@ def _writers() -> ThreadPoolExecutor:
     if pool is None or pool[0] != os.getpid():
         pool = _pool = os.getpid(), ThreadPoolExecutor(_MOST_WRITERS, thread_name_prefix="icefloe-commit")
     return pool[1]
-
-
-def table_location(metadata: md.TableMetadata) -> str:
-    """Where the table's files go; metadata that leaves it to the catalog must have been completed by that."""
-    if metadata.location is None:
-        raise errors.InvalidLocationError(
-            "the table's metadata has no location, so there is no place for new files; the catalog must supply one"
-        )
-    return metadata.location
-
-
-def metadata_folder(metadata: md.TableMetadata) -> str:
-    """Where manifests, manifest lists and metadata files go (spec: Appendix F, Path Construction)."""
-    configured = props.METADATA_PATH.of(metadata.properties)
-    path = "metadata" if configured is None else configured.rstrip("/")
-    # A path of a file system without a scheme is absolute, too.
-    return path if md.is_absolute(path) or path.startswith("/") else f"{table_location(metadata)}/{path}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,14 @@ from icefloe.metadata.codec import (
     unpack_metadata_file,
 )
 from icefloe.metadata.creation import new_table_metadata
-from icefloe.metadata.files import MetadataCompression, metadata_file_name, next_metadata_version, versioned_file_name
+from icefloe.metadata.files import (
+    MetadataCompression,
+    metadata_file_name,
+    metadata_folder,
+    next_metadata_version,
+    table_location,
+    versioned_file_name,
+)
 from icefloe.metadata.graph import GraphNode, SnapshotGraph
 from icefloe.metadata.limits import DEFAULT_LIMITS, Limits
 from icefloe.metadata.locations import is_absolute, relativize, resolve_location, strip_trailing_slash

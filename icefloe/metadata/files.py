@@ -1,7 +1,12 @@
-"""The names of metadata files, with their version and compression (spec: Metastore Tables, File System Tables)."""
+"""Where metadata files go, and their names, with version and compression (spec: Metastore Tables, File System Tables)."""
 
 import re
 from enum import StrEnum
+
+from icefloe import properties as props
+from icefloe.errors import InvalidLocationError
+from icefloe.metadata.locations import is_absolute
+from icefloe.metadata.table import TableMetadata
 
 
 class MetadataCompression(StrEnum):
@@ -12,6 +17,23 @@ class MetadataCompression(StrEnum):
 
 
 _NAME = re.compile(r"(?:.*/)?(?:v(?P<file>\d+)|(?P<store>\d+)-[^/]*?)(?P<gz>\.gz)?\.metadata\.json(?P<old_gz>\.gz)?")
+
+
+def table_location(metadata: TableMetadata) -> str:
+    """Where the table's files go; metadata that leaves it to the catalog must have been completed by that."""
+    if metadata.location is None:
+        raise InvalidLocationError(
+            "the table's metadata has no location, so there is no place for new files; the catalog must supply one"
+        )
+    return metadata.location
+
+
+def metadata_folder(metadata: TableMetadata) -> str:
+    """Where manifests, manifest lists and metadata files go (spec: Appendix F, Path Construction)."""
+    configured = props.METADATA_PATH.of(metadata.properties)
+    path = "metadata" if configured is None else configured.rstrip("/")
+    # A path of a file system without a scheme is absolute, too.
+    return path if is_absolute(path) or path.startswith("/") else f"{table_location(metadata)}/{path}"
 
 
 def metadata_file_name(version: int, uuid: str, compression: MetadataCompression = MetadataCompression.NONE) -> str:

@@ -79,7 +79,7 @@ class Lease:
     @staticmethod
     def take(storage: Storage, metadata: md.TableMetadata) -> "Lease":
         """The lease of a table; an error if another run has it."""
-        lease = Lease(storage, f"{cm.metadata_folder(metadata)}/{NAME}", str(uuid.uuid4()))
+        lease = Lease(storage, f"{md.metadata_folder(metadata)}/{NAME}", str(uuid.uuid4()))
         try:
             storage.create_exclusive(lease.location, lease._text())
         except errors.LocationExistsError:

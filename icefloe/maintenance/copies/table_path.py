@@ -15,7 +15,7 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe import commit as cm, errors, manifests as mf, metadata as md, properties as props
+from icefloe import errors, manifests as mf, metadata as md, properties as props
 from icefloe.maintenance.copies.moved_files import DeleteFile, FilesOfManifest, MovedFile, Relocation
 from icefloe.maintenance.copies.prefixes import Prefixes
 from icefloe.maintenance.copies.versions import Known, Versions
@@ -118,7 +118,7 @@ class _Copy:
         _check_plain(self._end)
         keeps_relative = allows(self._end.format_version, Feature.RELATIVE_PATHS)
         prefixes = Prefixes.of(request.source_prefix, request.target_prefix, keeps_relative=keeps_relative)
-        staging = request.staging_location or f"{cm.metadata_folder(self._end)}/copy-table-staging-{uuid.uuid4()}"
+        staging = request.staging_location or f"{md.metadata_folder(self._end)}/copy-table-staging-{uuid.uuid4()}"
         self._relocation = Relocation(
             self._storage,
             prefixes,

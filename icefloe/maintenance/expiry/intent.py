@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from uuid import uuid4
 
-from icefloe import commit as cm, errors, metadata as md
+from icefloe import errors, metadata as md
 from icefloe.maintenance.files.ownership import LOG, delete_quietly
 from icefloe.storage import Storage
 
@@ -88,4 +88,4 @@ def intents_of(metadata: md.TableMetadata, storage: Storage) -> Iterator[ExpiryI
 
 
 def _folder(metadata: md.TableMetadata) -> str:
-    return f"{cm.metadata_folder(metadata)}/{_FOLDER}"
+    return f"{md.metadata_folder(metadata)}/{_FOLDER}"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe import commit as cm, errors, metadata as md, properties as props
+from icefloe import errors, metadata as md, properties as props
 from icefloe.storage import Storage, identity, is_beneath
 
 LOG = logging.getLogger(__name__)
@@ -96,7 +96,7 @@ def _folders(metadata: md.TableMetadata) -> Iterable[str]:
     if metadata.location is None:
         return
     yield metadata.location
-    yield cm.metadata_folder(metadata)
+    yield md.metadata_folder(metadata)
     for known in (props.DATA_PATH, props.OBJECT_STORAGE_PATH, props.FOLDER_STORAGE_PATH):
         path = known.of(metadata.properties)
         if path is not None:

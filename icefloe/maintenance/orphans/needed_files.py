@@ -8,7 +8,7 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe import commit as cm, errors, manifests as mf, metadata as md, parallel
+from icefloe import errors, manifests as mf, metadata as md, parallel
 from icefloe.maintenance.engines import MaintenanceEngine, in_rounds, reader_of
 from icefloe.maintenance.expiry.unneeded import list_of, live_entries
 from icefloe.maintenance.files.path_hashes import location_hashes
@@ -110,6 +110,6 @@ def _described(metadata: md.TableMetadata, location: str | None) -> Iterator[str
         yield metadata.resolve(partition_file.statistics_path)
     for entry in metadata.metadata_log:
         yield metadata.resolve(entry.metadata_file)
-    yield f"{cm.metadata_folder(metadata)}/version-hint.text"
+    yield f"{md.metadata_folder(metadata)}/version-hint.text"
     if location is not None:
         yield location

@@ -145,4 +145,4 @@ def _traces(metadata: md.TableMetadata, storage: Storage) -> Iterator[Trace]:
 
 
 def _folder(metadata: md.TableMetadata) -> str:
-    return f"{cm.metadata_folder(metadata)}/{_FOLDER}"
+    return f"{md.metadata_folder(metadata)}/{_FOLDER}"

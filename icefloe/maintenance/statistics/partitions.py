@@ -286,7 +286,7 @@ def _statistics_file(
 ) -> cm.WriteStatistics:
     extension = props.WRITE_FORMAT.of(metadata.properties)
     name = f"partition-stats-{snapshot.snapshot_id}-{uuid.uuid4()}.{extension}"
-    location = f"{cm.metadata_folder(metadata)}/{name}"
+    location = f"{md.metadata_folder(metadata)}/{name}"
     schema = stats.partition_statistics_schema(metadata, struct)
     sink = io.BytesIO()
     writer = writer_of(extension)(sink, schema)

@@ -158,7 +158,7 @@ def _parts(scan: planning.TableScan) -> list[planning.CombinedScanTask]:
 def _statistics_file(
     metadata: md.TableMetadata, snapshot: md.Snapshot, sketches: Mapping[int, ThetaSketch]
 ) -> cm.WriteStatistics:
-    location = f"{cm.metadata_folder(metadata)}/{snapshot.snapshot_id}-{uuid.uuid4()}.stats"
+    location = f"{md.metadata_folder(metadata)}/{snapshot.snapshot_id}-{uuid.uuid4()}.stats"
     data = bytearray()
     writer = PuffinWriter(data.extend, {"created-by": "icefloe"})
     blobs = list(_blobs(snapshot, sketches))
