@@ -7,18 +7,7 @@ and nothing is written in clear to a table that is encrypted.
 from collections.abc import Callable
 from functools import partial
 
-from icefloe import metadata as md, properties as props
-from icefloe.encryption import (
-    FileKey,
-    KeyedInput,
-    Keyring,
-    UnsealedInput,
-    decode_key_metadata,
-    encode_key_metadata,
-    key_length_of,
-    open_stream,
-    seal_stream,
-)
+from icefloe import encryption, metadata as md, properties as props
 from icefloe.errors import CorruptFileError, EncryptionError
 from icefloe.manifests.values import UNKNOWN_SIZE, DataFile, ManifestFile
 from icefloe.storage import Input, Storage
@@ -28,7 +17,9 @@ SEALED_MAGICS = (b"AGS1", b"PARE")
 _PARQUET, _ORC = "parquet", "orc"
 
 
-def list_key(metadata: md.TableMetadata, snapshot: md.Snapshot, keyring: Keyring | None) -> FileKey | None:
+def list_key(
+    metadata: md.TableMetadata, snapshot: md.Snapshot, keyring: encryption.Keyring | None
+) -> encryption.FileKey | None:
     """The key of the manifest list of a snapshot; None if the table is not encrypted."""
     if snapshot.key_id is None:
         if is_encrypted(metadata):
@@ -50,7 +41,7 @@ def is_encrypted(metadata: md.TableMetadata) -> bool:
     return props.ENCRYPTION_KEY_ID.of(metadata.properties) is not None
 
 
-def key_of_manifest(manifest: ManifestFile, *, is_needed: bool = False) -> FileKey | None:
+def key_of_manifest(manifest: ManifestFile, *, is_needed: bool = False) -> encryption.FileKey | None:
     """The key of a manifest; None if it has none, which is an error if it needs one."""
     if manifest.key_metadata is not None:
         return _with_length(manifest.key_metadata, manifest.manifest_path, manifest.manifest_length)
@@ -59,37 +50,37 @@ def key_of_manifest(manifest: ManifestFile, *, is_needed: bool = False) -> FileK
     return None
 
 
-def _with_length(key_metadata: bytes, location: str, length: int) -> FileKey:
+def _with_length(key_metadata: bytes, location: str, length: int) -> encryption.FileKey:
     """A key with the length of its file: its own, or what the sealed file says that names it."""
-    key = decode_key_metadata(key_metadata, location)
+    key = encryption.decode_key_metadata(key_metadata, location)
     return key if key.file_length is not None else key.of_length(length)
 
 
-def unsealed(data: bytes, key: FileKey | None, location: str) -> bytes:
+def unsealed(data: bytes, key: encryption.FileKey | None, location: str) -> bytes:
     """The plain bytes of a list or an Avro manifest; CorruptFileError, which says so, if it is encrypted and no key is known."""
     if key is not None:
-        return open_stream(data, key, location)
+        return encryption.open_stream(data, key, location)
     if data[:4] in SEALED_MAGICS:
         raise CorruptFileError(location, "it is encrypted, and what names it has no key for it")
     return data
 
 
-def sealed(data: bytes, key_length: int | None) -> tuple[bytes, FileKey | None]:
+def sealed(data: bytes, key_length: int | None) -> tuple[bytes, encryption.FileKey | None]:
     """The bytes as a new file of a table has them, and its key; as they are for a table that is not encrypted."""
     if key_length is None:
         return data, None
-    key = FileKey.new(key_length)
-    stream = seal_stream(data, key)
+    key = encryption.FileKey.new(key_length)
+    stream = encryption.seal_stream(data, key)
     return stream, key.of_length(len(stream))
 
 
 def sealed_file(data: bytes, metadata: md.TableMetadata) -> tuple[bytes, bytes | None]:
     """The same with the key as key metadata, as entries of manifests have it."""
-    stream, key = sealed(data, key_length_of(metadata))
-    return stream, None if key is None else encode_key_metadata(key)
+    stream, key = sealed(data, encryption.key_length_of(metadata))
+    return stream, None if key is None else encryption.encode_key_metadata(key)
 
 
-def key_of_file(file: DataFile) -> FileKey:
+def key_of_file(file: DataFile) -> encryption.FileKey:
     """The key of an encrypted data or delete file, with the length of the file."""
     if file.key_metadata is None:
         raise CorruptFileError(file.file_path, "its manifest has no key for it, and the table is encrypted")
@@ -107,13 +98,13 @@ def open_file(file: DataFile, storage: Storage) -> Input:
     source = storage.open_input(file.file_path, size=key.file_length)
     try:
         if kind != _PARQUET:
-            return UnsealedInput(source, key, file.file_path)
+            return encryption.UnsealedInput(source, key, file.file_path)
         if source.size() != key.file_length:
             raise CorruptFileError(
                 file.file_path,
                 f"it is encrypted and has {source.size()} bytes, where its key says {key.file_length}: it was changed",
             )
-        return KeyedInput(source, key)
+        return encryption.KeyedInput(source, key)
     except BaseException:
         source.close()
         raise

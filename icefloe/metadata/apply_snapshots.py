@@ -2,14 +2,7 @@
 
 from collections.abc import Collection
 
-from icefloe import properties as props
-from icefloe.errors import (
-    AlreadyExistsError,
-    CommitFailed,
-    EncryptionError,
-    InvalidMetadataError,
-    NoSuchSnapshotError,
-)
+from icefloe import errors, properties as props
 from icefloe.metadata.refs import MAIN_BRANCH, SnapshotRef
 from icefloe.metadata.snapshot import Snapshot, SnapshotLogEntry
 from icefloe.metadata.table import EncryptedKey, OfSnapshot, PartitionStatisticsFile, StatisticsFile, TableMetadata
@@ -22,11 +15,11 @@ CLOCK_TOLERANCE_MS = 60_000
 def add_snapshot(metadata: TableMetadata, snapshot: Snapshot) -> TableMetadata:
     """The table with one more snapshot, which no branch points to yet."""
     if not (metadata.schemas and metadata.partition_specs and metadata.sort_orders):
-        raise InvalidMetadataError(
+        raise errors.InvalidMetadataError(
             "a snapshot is added before the table has a schema, a partition spec and a sort order"
         )
     if snapshot.snapshot_id in metadata.snapshots_by_id:
-        raise AlreadyExistsError(f"snapshot {snapshot.snapshot_id} is in the table already; ids must be unique")
+        raise errors.AlreadyExistsError(f"snapshot {snapshot.snapshot_id} is in the table already; ids must be unique")
     _check_form(metadata, snapshot)
     _check_sequence_number(metadata, snapshot)
     added = metadata.evolve(
@@ -44,14 +37,14 @@ def set_ref(metadata: TableMetadata, name: str, ref: SnapshotRef, changed_ms: in
     if metadata.refs.get(name) == ref:
         return metadata
     if ref.snapshot_id not in metadata.snapshots_by_id:
-        raise NoSuchSnapshotError(
+        raise errors.NoSuchSnapshotError(
             f"{ref.ref_type} {name!r} cannot be set to snapshot {ref.snapshot_id}: it does not exist"
         )
     refs = {**metadata.refs, name: ref}
     if name != MAIN_BRANCH:
         return metadata.evolve(refs=refs)
     if not ref.is_branch:
-        raise InvalidMetadataError(f"{MAIN_BRANCH!r} cannot be set to a tag; it must be a branch")
+        raise errors.InvalidMetadataError(f"{MAIN_BRANCH!r} cannot be set to a tag; it must be a branch")
     if ref.snapshot_id == metadata.current_snapshot_id:
         return metadata.evolve(refs=refs)
     log = metadata.snapshot_log
@@ -127,7 +120,9 @@ def remove_encryption_key(metadata: TableMetadata, key_id: str) -> TableMetadata
     needing = [f"snapshot {each.snapshot_id}" for each in metadata.snapshots if each.key_id == key_id]
     needing += [f"key {each.key_id!r}" for each in metadata.encryption_keys if each.encrypted_by_id == key_id]
     if needing and any(each.key_id == key_id for each in metadata.encryption_keys):
-        raise EncryptionError(f"encryption key {key_id!r} cannot be removed: {needing[0]} could not be opened any more")
+        raise errors.EncryptionError(
+            f"encryption key {key_id!r} cannot be removed: {needing[0]} could not be opened any more"
+        )
     return metadata.changed(encryption_keys=tuple(key for key in metadata.encryption_keys if key.key_id != key_id))
 
 
@@ -136,22 +131,24 @@ def _check_form(metadata: TableMetadata, snapshot: Snapshot) -> None:
     version = metadata.format_version
     name = f"snapshot {snapshot.snapshot_id}"
     if snapshot.snapshot_id < 0:
-        raise InvalidMetadataError(f"snapshot id {snapshot.snapshot_id} is negative; it must be a positive number")
+        raise errors.InvalidMetadataError(
+            f"snapshot id {snapshot.snapshot_id} is negative; it must be a positive number"
+        )
     if snapshot.manifests is not None:
         require(version, Feature.INLINE_MANIFESTS, f"{name} without a manifest list")
     if snapshot.summary is None and allows(version, Feature.SNAPSHOT_SUMMARY_REQUIRED):
-        raise InvalidMetadataError(f"{name} has no summary; v{version} requires one")
+        raise errors.InvalidMetadataError(f"{name} has no summary; v{version} requires one")
     if snapshot.key_id is not None:
         require(version, Feature.ENCRYPTION_KEYS, f"{name} with key {snapshot.key_id!r}")
     elif props.ENCRYPTION_KEY_ID.of(metadata.properties) is not None:
-        raise EncryptionError(
+        raise errors.EncryptionError(
             f"{name} has no key, and the table is encrypted: its manifest list would be in clear; write it with a client that"
             " encrypts"
         )
     if snapshot.first_row_id is not None:
         require(version, Feature.ROW_LINEAGE, f"{name} with a first row id")
     elif allows(version, Feature.ROW_LINEAGE):
-        raise InvalidMetadataError(f"{name} has no first row id; v{version} requires one")
+        raise errors.InvalidMetadataError(f"{name} has no first row id; v{version} requires one")
 
 
 def _check_sequence_number(metadata: TableMetadata, snapshot: Snapshot) -> None:
@@ -161,7 +158,7 @@ def _check_sequence_number(metadata: TableMetadata, snapshot: Snapshot) -> None:
             require(metadata.format_version, Feature.SEQUENCE_NUMBERS, f"snapshot {snapshot.snapshot_id} with {number}")
         return
     if number <= last and snapshot.parent_snapshot_id is not None:
-        raise CommitFailed(
+        raise errors.CommitFailed(
             f"snapshot {snapshot.snapshot_id} has sequence number {number}, but the table is at {last} by now;"
             f" it must be above, like {last + 1}"
         )
@@ -171,7 +168,7 @@ def _next_row_id(metadata: TableMetadata, snapshot: Snapshot) -> int:
     if snapshot.first_row_id is None or snapshot.added_rows is None:
         return metadata.next_row_id
     if snapshot.first_row_id < metadata.next_row_id:
-        raise CommitFailed(
+        raise errors.CommitFailed(
             f"snapshot {snapshot.snapshot_id} has first row id {snapshot.first_row_id}, but the table is at"
             f" {metadata.next_row_id} by now; ids must not be given twice"
         )

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from urllib.parse import unquote
 
-from icefloe import commit as cm, errors, metadata as md, properties as props
+from icefloe import commit as cm, errors, metadata as md, properties as props, rest
 from icefloe.catalog.catalog import Catalog
 from icefloe.catalog.definitions import TableDescription
 from icefloe.catalog.identifiers import Identifier, Name, parse_identifier, parse_namespace, show
@@ -32,17 +32,7 @@ from icefloe.catalog.views import Views
 from icefloe.encryption import KMS_PREFIXES, Keyring
 from icefloe.metadata import requirements as req, updates as up
 from icefloe.planning import Reporter
-from icefloe.rest import (
-    ALL_SNAPSHOTS,
-    REFERENCED_SNAPSHOTS,
-    Context,
-    LoadedTable,
-    NewTable,
-    PropertiesChange,
-    TableCommit,
-    config_codec as config_keys,
-    paths,
-)
+from icefloe.rest import paths
 from icefloe.rest.dropped_codec import DroppedTable
 from icefloe.storage import Storage, absolute_location
 from icefloe.table import Table, Transaction
@@ -59,7 +49,7 @@ class RestCatalog(Catalog):
 
     def __init__(self, name: str, properties: Mapping[str, str], timing: cm.Timing | None = None) -> None:
         # What a server calls a warehouse is a name, not a location.
-        super().__init__(name, {key: value for key, value in properties.items() if key != config_keys.WAREHOUSE})
+        super().__init__(name, {key: value for key, value in properties.items() if key != rest.config_codec.WAREHOUSE})
         self._properties = dict(properties)
         self._timing = timing
         checked_settings(name, properties)
@@ -175,7 +165,7 @@ class RestCatalog(Catalog):
     def _change_namespace(
         self, namespace: Identifier, removals: frozenset[str], updates: dict[str, str]
     ) -> Collection[str]:
-        change = PropertiesChange(tuple(sorted(removals)), updates)
+        change = rest.PropertiesChange(tuple(sorted(removals)), updates)
         with self._known_namespace(namespace):
             return self._connected.namespaces.change(namespace, change).removed
 
@@ -193,10 +183,13 @@ class RestCatalog(Catalog):
         """The table of that name, as it is now; `NoSuchTableError` if there is none."""
         parsed = parse_identifier(identifier)
         mode = props.property_as_choice(
-            self._merged, config_keys.SNAPSHOT_LOADING_MODE, ALL_SNAPSHOTS, (ALL_SNAPSHOTS, REFERENCED_SNAPSHOTS)
+            self._merged,
+            rest.config_codec.SNAPSHOT_LOADING_MODE,
+            rest.ALL_SNAPSHOTS,
+            (rest.ALL_SNAPSHOTS, rest.REFERENCED_SNAPSHOTS),
         )
         loaded = self._load(parsed, mode)
-        if mode == REFERENCED_SNAPSHOTS:
+        if mode == rest.REFERENCED_SNAPSHOTS:
             loaded = replace(loaded, metadata=ReferencedMetadata.of(loaded.metadata, partial(self._whole, parsed)))
         return self._table(parsed, loaded)
 
@@ -263,7 +256,7 @@ class RestCatalog(Catalog):
         # It says nothing that the staged metadata lacks, but there is something to commit.
         return handle.transaction().apply_updates(up.AssignUUIDUpdate(str(metadata.table_uuid)))
 
-    def _send_new(self, identifier: Identifier, table: TableDescription, *, is_staged: bool) -> LoadedTable:
+    def _send_new(self, identifier: Identifier, table: TableDescription, *, is_staged: bool) -> rest.LoadedTable:
         definition = self._define(table)
         location = None if table.location is None else self._given_location(identifier, table.location)
         # What no table can be is told as in every catalog, before the server is asked.
@@ -272,13 +265,13 @@ class RestCatalog(Catalog):
         properties = dict(definition.properties)
         if definition.format_version is not None:
             properties[props.FORMAT_VERSION] = str(definition.format_version)
-        new = NewTable(
+        new = rest.NewTable(
             identifier[-1], definition.schema, location, definition.spec, definition.order, properties, is_staged
         )
         with self._free(identifier):
             return self._tables.create(identifier, new)
 
-    def _register(self, identifier: Identifier, metadata_location: str, overwrite: bool) -> LoadedTable:
+    def _register(self, identifier: Identifier, metadata_location: str, overwrite: bool) -> rest.LoadedTable:
         with self._free(identifier):
             return self._tables.register(identifier, metadata_location, overwrite)
 
@@ -318,14 +311,14 @@ class RestCatalog(Catalog):
             return errors.NoSuchTableError(f"{show(identifier)} is a view, not a table, in catalog {self._name!r}")
         return super()._no_table(identifier)
 
-    def _table(self, identifier: Identifier, loaded: LoadedTable) -> Table:
+    def _table(self, identifier: Identifier, loaded: rest.LoadedTable) -> Table:
         storage = self._storage_of(identifier, loaded)
         committer = RestCommitter(self, identifier, loaded.surplus.config, storage)
         state = cm.TableState(loaded.metadata, loaded.metadata_location)
         planner = planner_of(TablePlanServer.of(self, identifier, loaded), self._merged, loaded.surplus.config)
         return Table(identifier, state, committer, reporter=self._reporter_of(identifier), planner=planner)
 
-    def _storage_of(self, identifier: Identifier, loaded: LoadedTable) -> Storage:
+    def _storage_of(self, identifier: Identifier, loaded: rest.LoadedTable) -> Storage:
         return table_storage(self, identifier, loaded)
 
     def _reporter_of(self, identifier: Identifier) -> Reporter:
@@ -338,8 +331,8 @@ class RestCatalog(Catalog):
         self._connected.reports.put(show(identifier), (identifier, body))
 
     def _load(
-        self, identifier: Identifier, snapshots: str = ALL_SNAPSHOTS, config: Mapping[str, str] | None = None
-    ) -> LoadedTable:
+        self, identifier: Identifier, snapshots: str = rest.ALL_SNAPSHOTS, config: Mapping[str, str] | None = None
+    ) -> rest.LoadedTable:
         try:
             return self._tables.load(identifier, snapshots, self._client(config))
         except errors.NoSuchObjectError as error:
@@ -359,7 +352,7 @@ class RestCatalog(Catalog):
         """The newest metadata of a table, with all its snapshots."""
         return self._state(identifier).metadata
 
-    def _commit(self, commit: TableCommit, config: Mapping[str, str], context: Context) -> cm.TableState:
+    def _commit(self, commit: rest.TableCommit, config: Mapping[str, str], context: rest.Context) -> cm.TableState:
         identifier = commit.identifier or ()
         done = self._tables.commit(identifier, commit, self._client(config), context)
         return cm.TableState(done.metadata, done.metadata_location)
@@ -380,9 +373,9 @@ class RestCatalog(Catalog):
             return None
 
     def _create_table(self, identifier: Identifier, metadata: md.TableMetadata) -> cm.TableState:
-        commit = TableCommit(tuple(creation_updates(metadata)), (req.AssertCreate(),), identifier)
+        commit = rest.TableCommit(tuple(creation_updates(metadata)), (req.AssertCreate(),), identifier)
         with self._free(identifier):
-            return self._commit(commit, {}, Context.CREATE_COMMIT)
+            return self._commit(commit, {}, rest.Context.CREATE_COMMIT)
 
     def _register_table(self, identifier: Identifier, state: cm.TableState, current: cm.TableState | None) -> None:
         self._register(identifier, str(state.metadata_location), overwrite=current is not None)

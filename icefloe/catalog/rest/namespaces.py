@@ -2,22 +2,12 @@
 
 from collections.abc import Mapping
 
+from icefloe import rest
 from icefloe.catalog.identifiers import Identifier, show
 from icefloe.catalog.rest import http_codec as wire
 from icefloe.catalog.rest.outcomes import Request, asked, changed, dropped, is_there
 from icefloe.catalog.rest.session import RestSession
-from icefloe.rest import (
-    Context,
-    NamespaceProperties,
-    PropertiesChange,
-    PropertiesChanged,
-    decode_namespace_properties,
-    decode_namespaces,
-    decode_properties_changed,
-    encode_namespace_properties,
-    encode_properties_change,
-    paths,
-)
+from icefloe.rest import paths
 
 
 class RestNamespaces:
@@ -33,35 +23,37 @@ class RestNamespaces:
 
     def create(self, namespace: Identifier, properties: Mapping[str, str]) -> None:
         """Create a namespace."""
-        body = encode_namespace_properties(NamespaceProperties(namespace, properties))
-        changed(self._session.request(paths.CREATE_NAMESPACE, Context.NAMESPACE, _about(namespace), body=body))
+        body = rest.encode_namespace_properties(rest.NamespaceProperties(namespace, properties))
+        changed(self._session.request(paths.CREATE_NAMESPACE, rest.Context.NAMESPACE, _about(namespace), body=body))
 
     def drop(self, namespace: Identifier) -> bool:
         """Drop an empty namespace; whether there was one."""
-        return dropped(self._one(paths.DROP_NAMESPACE, namespace, Context.DROP_NAMESPACE))
+        return dropped(self._one(paths.DROP_NAMESPACE, namespace, rest.Context.DROP_NAMESPACE))
 
     def children(self, parent: Identifier) -> set[Identifier]:
         """The namespaces directly in another, or at the top."""
         query = {wire.PARENT: paths.join_levels(parent, self._session.separator)} if parent else None
         about = f"the namespaces in {show(parent)}" if parent else "the namespaces"
-        names = self._session.names(paths.LIST_NAMESPACES, Context.NAMESPACE, about, decode_namespaces, (), query)
+        names = self._session.names(
+            paths.LIST_NAMESPACES, rest.Context.NAMESPACE, about, rest.decode_namespaces, (), query
+        )
         return {name for name in names if len(name) == len(parent) + 1}
 
     def properties(self, namespace: Identifier) -> dict[str, str]:
         """The properties of a namespace."""
         answer = asked(self._one(paths.LOAD_NAMESPACE, namespace))
-        return dict(decode_namespace_properties(answer.body).properties)
+        return dict(rest.decode_namespace_properties(answer.body).properties)
 
-    def change(self, namespace: Identifier, change: PropertiesChange) -> PropertiesChanged:
+    def change(self, namespace: Identifier, change: rest.PropertiesChange) -> rest.PropertiesChanged:
         """Change the properties."""
-        body = encode_properties_change(change)
-        return decode_properties_changed(changed(self._one(paths.UPDATE_NAMESPACE, namespace, body=body)).body)
+        body = rest.encode_properties_change(change)
+        return rest.decode_properties_changed(changed(self._one(paths.UPDATE_NAMESPACE, namespace, body=body)).body)
 
     def _one(
         self,
         endpoint: paths.Endpoint,
         namespace: Identifier,
-        context: Context = Context.NAMESPACE,
+        context: rest.Context = rest.Context.NAMESPACE,
         body: bytes | None = None,
     ) -> Request:
         return self._session.request(endpoint, context, _about(namespace), namespace, body=body)

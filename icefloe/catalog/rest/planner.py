@@ -11,27 +11,11 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from icefloe import errors, properties as props
+from icefloe import errors, properties as props, rest
 from icefloe.catalog.rest.remote_scans import RemoteScan, remote_scan, why_planned_here
 from icefloe.parallel import in_order
 from icefloe.planning import FileScanTask, ServicePlanner, TableScan, counted_tasks
-from icefloe.rest import (
-    Context,
-    Endpoint,
-    PlanMode,
-    PlanningResult,
-    PlanStatus,
-    ScanTasks,
-    config_codec,
-    decode_planning_result,
-    decode_scan_tasks,
-    encode_error,
-    encode_plan_request,
-    encode_plan_task,
-    error_for,
-    paths,
-    plans_codec,
-)
+from icefloe.rest import paths
 from icefloe.storage import Storage, StorageCredential
 
 logger = logging.getLogger("icefloe.planning")
@@ -49,10 +33,10 @@ class PlanServer(Protocol):
     def about(self) -> str:
         """The table, for messages."""
 
-    def has(self, endpoint: Endpoint) -> bool:
+    def has(self, endpoint: rest.Endpoint) -> bool:
         """Whether the server has the endpoint."""
 
-    def ask(self, endpoint: Endpoint, body: bytes | None = None, **names: str) -> bytes:
+    def ask(self, endpoint: rest.Endpoint, body: bytes | None = None, **names: str) -> bytes:
         """The body of a good answer; any other is an error."""
 
     def storage(self, credentials: Sequence[StorageCredential], plan_id: str | None) -> Storage:
@@ -71,20 +55,22 @@ class Patience:
     @staticmethod
     def of(properties: Mapping[str, str]) -> "Patience":
         """What the properties of a catalog say."""
-        milliseconds = props.property_as_int(properties, plans_codec.POLL_TIMEOUT_MS, _FIVE_MINUTES_MS, at_least=1)
-        polls = props.property_as_int(properties, plans_codec.POLL_RETRIES, _TEN_POLLS, at_least=0)
+        milliseconds = props.property_as_int(properties, rest.plans_codec.POLL_TIMEOUT_MS, _FIVE_MINUTES_MS, at_least=1)
+        polls = props.property_as_int(properties, rest.plans_codec.POLL_RETRIES, _TEN_POLLS, at_least=0)
         return Patience(milliseconds / 1000, polls)
 
 
 def planner_of(server: PlanServer, properties: Mapping[str, str], config: Mapping[str, str]) -> "RestPlanner | None":
     """The planner of a table, by its configuration, else by the properties of the catalog; None plans by the manifests."""
-    key = config_codec.SCAN_PLANNING_MODE
-    text = config.get(key) or properties.get(key) or PlanMode.CLIENT
+    key = rest.config_codec.SCAN_PLANNING_MODE
+    text = config.get(key) or properties.get(key) or rest.PlanMode.CLIENT
     try:
-        mode = PlanMode(text.strip().lower())
+        mode = rest.PlanMode(text.strip().lower())
     except ValueError:
-        raise errors.InvalidPropertyError(f"{key!r} is {text!r}; it must be one of {', '.join(PlanMode)}") from None
-    if mode is PlanMode.CLIENT:
+        raise errors.InvalidPropertyError(
+            f"{key!r} is {text!r}; it must be one of {', '.join(rest.PlanMode)}"
+        ) from None
+    if mode is rest.PlanMode.CLIENT:
         return None
     if not server.has(paths.PLAN_SCAN):
         logger.warning("%s: %r is %r, but the server plans no scans; they are planned here", server.about, key, text)
@@ -109,7 +95,7 @@ class RestPlanner(ServicePlanner):
             return self._here(scan, reason)
         asked = remote_scan(scan, snapshot)
         try:
-            result = self._result(paths.PLAN_SCAN, asked, encode_plan_request(asked.request))
+            result = self._result(paths.PLAN_SCAN, asked, rest.encode_plan_request(asked.request))
         except errors.UnsupportedOperationError as error:
             return self._here(scan, str(error))
         plan_id = result.plan_id
@@ -123,12 +109,12 @@ class RestPlanner(ServicePlanner):
         plan = scan.plan()
         return _nothing() if plan is None else plan.tasks()
 
-    def _awaited(self, result: PlanningResult, asked: RemoteScan) -> PlanningResult:
+    def _awaited(self, result: rest.PlanningResult, asked: RemoteScan) -> rest.PlanningResult:
         """The plan when it is complete; one that failed, was cancelled or takes too long is an error."""
         plan_id, patience = result.plan_id, self.patience
         wait, end, polls = _FIRST_WAIT_SECONDS, patience.clock() + patience.seconds, 0
         try:
-            while result.status is PlanStatus.SUBMITTED:
+            while result.status is rest.PlanStatus.SUBMITTED:
                 if plan_id is None:
                     raise errors.ServiceUnavailableError(
                         f"{self.server.about}: the server plans a scan without an id to ask for"
@@ -136,8 +122,8 @@ class RestPlanner(ServicePlanner):
                 if polls >= patience.polls or patience.clock() + wait > end:
                     raise errors.ServiceUnavailableError(
                         f"{self.server.about}: the server has not planned a scan within {patience.seconds:g} s and {polls} polls;"
-                        f" raise {plans_codec.POLL_TIMEOUT_MS} or {plans_codec.POLL_RETRIES}, or set"
-                        f" {config_codec.SCAN_PLANNING_MODE}={PlanMode.CLIENT}"
+                        f" raise {rest.plans_codec.POLL_TIMEOUT_MS} or {rest.plans_codec.POLL_RETRIES}, or set"
+                        f" {rest.config_codec.SCAN_PLANNING_MODE}={rest.PlanMode.CLIENT}"
                     )
                 patience.sleep(wait)
                 wait, polls = min(2 * wait, _LONGEST_WAIT_SECONDS), polls + 1
@@ -145,20 +131,25 @@ class RestPlanner(ServicePlanner):
         except BaseException:
             self._cancel(plan_id)
             raise
-        if result.status is PlanStatus.FAILED and result.error is not None:
+        if result.status is rest.PlanStatus.FAILED and result.error is not None:
             error = result.error
-            raise error_for(
-                error.status, encode_error(error), Context.PLAN, f"{self.server.about}: a scan was not planned"
+            raise rest.error_for(
+                error.status,
+                rest.encode_error(error),
+                rest.Context.PLAN,
+                f"{self.server.about}: a scan was not planned",
             )
-        if result.status is not PlanStatus.COMPLETED:
+        if result.status is not rest.PlanStatus.COMPLETED:
             raise errors.StateError(f"{self.server.about}: the plan of a scan is {result.status}")
         return result
 
-    def _result(self, endpoint: Endpoint, asked: RemoteScan, body: bytes | None = None, **names: str) -> PlanningResult:
-        return decode_planning_result(self.server.ask(endpoint, body, **names), asked.context)
+    def _result(
+        self, endpoint: rest.Endpoint, asked: RemoteScan, body: bytes | None = None, **names: str
+    ) -> rest.PlanningResult:
+        return rest.decode_planning_result(self.server.ask(endpoint, body, **names), asked.context)
 
     def _tasks(
-        self, tasks: ScanTasks, plan_id: str | None, asked: RemoteScan, workers: int
+        self, tasks: rest.ScanTasks, plan_id: str | None, asked: RemoteScan, workers: int
     ) -> Generator[FileScanTask, None, None]:
         """All tasks: those that came with the plan, and those that it has plan tasks for, fetched by several threads."""
         is_complete = False
@@ -175,9 +166,9 @@ class RestPlanner(ServicePlanner):
     ) -> Generator[FileScanTask, None, None]:
         known: set[str] = set()
 
-        def fetched(plan_task: str) -> ScanTasks:
-            body = self.server.ask(paths.FETCH_TASKS, encode_plan_task(plan_task))
-            return decode_scan_tasks(body, asked.context)
+        def fetched(plan_task: str) -> rest.ScanTasks:
+            body = self.server.ask(paths.FETCH_TASKS, rest.encode_plan_task(plan_task))
+            return rest.decode_scan_tasks(body, asked.context)
 
         while plan_tasks:
             if not known.isdisjoint(plan_tasks):

@@ -5,21 +5,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
-from icefloe import properties as props
+from icefloe import properties as props, rest
 from icefloe.catalog import table_files
 from icefloe.catalog.identifiers import Identifier, show
 from icefloe.catalog.rest import http_codec as wire
 from icefloe.catalog.rest.outcomes import Request, asked
-from icefloe.rest import (
-    Context,
-    LoadedTable,
-    RemoteSigning,
-    decode_credentials,
-    decode_signed_request,
-    encode_sign_request,
-    headers,
-    paths,
-)
+from icefloe.rest import paths
 from icefloe.storage import SignedRequest, SignRequest, Storage, StorageCredential, VendedCredentials, parse_location
 
 if TYPE_CHECKING:
@@ -58,11 +49,11 @@ class Refresh:
         endpoint = _first(self.config, _REFRESH_ENDPOINTS)
         if endpoint is not None:
             sent_by, method = client or session.client, paths.TABLE_CREDENTIALS.method
-            request = Request(lambda: sent_by.request(method, endpoint, query=query), Context.TABLE, about)
+            request = Request(lambda: sent_by.request(method, endpoint, query=query), rest.Context.TABLE, about)
         elif session.has(paths.TABLE_CREDENTIALS):
             request = session.request(
                 paths.TABLE_CREDENTIALS,
-                Context.TABLE,
+                rest.Context.TABLE,
                 about,
                 tuple(namespace),
                 query=query,
@@ -71,7 +62,7 @@ class Refresh:
             )
         else:
             return vended_credentials(tables.load(self.identifier, client=client, is_new=True))
-        return decode_credentials(asked(request).body)
+        return rest.decode_credentials(asked(request).body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +72,7 @@ class Signer:
     catalog: "RestCatalog"
     identifier: Identifier
     config: Mapping[str, str] = field(repr=False)
-    signing: RemoteSigning
+    signing: rest.RemoteSigning
 
     def __reduce__(self) -> tuple[type["Signer"], tuple[object, ...]]:
         return Signer, (self.catalog._without_keys(), self.identifier, self.config, self.signing)
@@ -89,7 +80,7 @@ class Signer:
     def __call__(self, request: SignRequest) -> SignedRequest:
         """The request with its signature."""
         session, client = self.catalog._tables.session, self.catalog._client(self.config)
-        body = encode_sign_request(request, self.signing.properties)
+        body = rest.encode_sign_request(request, self.signing.properties)
         *namespace, name = self.identifier
         path = self._own_endpoint() or session.address(paths.SIGN_REQUEST, tuple(namespace), table=name)
         sent_by = client or session.client
@@ -98,11 +89,11 @@ class Signer:
             Request(
                 # It changes nothing, so that it may be sent twice.
                 lambda: sent_by.request(paths.SIGN_REQUEST.method, path, body=body, headers=passed_on, idempotent=True),
-                Context.TABLE,
+                rest.Context.TABLE,
                 f"a signature for table {show(self.identifier)}",
             )
         )
-        return decode_signed_request(answer.body, answer.headers.get(headers.CACHE_CONTROL.lower()))
+        return rest.decode_signed_request(answer.body, answer.headers.get(rest.headers.CACHE_CONTROL.lower()))
 
     def _own_endpoint(self) -> str | None:
         """Where older servers sign."""
@@ -113,7 +104,7 @@ class Signer:
 
 
 def table_storage(
-    catalog: "RestCatalog", identifier: Identifier, table: LoadedTable, plan_id: str | None = None
+    catalog: "RestCatalog", identifier: Identifier, table: rest.LoadedTable, plan_id: str | None = None
 ) -> Storage:
     """The storage of a table, or of a plan; what the server says of it wins over the properties of the catalog."""
     config, signing = table.surplus.config, table.surplus.signing
@@ -123,12 +114,12 @@ def table_storage(
         refresh = Refresh(catalog, identifier, config, plan_id)
     if signing is not None or props.property_as_bool(properties, _REMOTE_SIGNING, False):
         properties.setdefault(_REMOTE_SIGNING, "true")
-        sign = Signer(catalog, identifier, config, signing or RemoteSigning())
+        sign = Signer(catalog, identifier, config, signing or rest.RemoteSigning())
     # The KMS is the user's choice alone: a server could name any code, or send keys anywhere.
     return Storage(properties, VendedCredentials(vended, refresh) if vended else None, sign, catalog._keyring)
 
 
-def vended_credentials(table: LoadedTable) -> list[StorageCredential]:
+def vended_credentials(table: rest.LoadedTable) -> list[StorageCredential]:
     """The credentials that came with a table: apart, or, from older servers, in its configuration."""
     if apart := table.surplus.credentials:
         return list(apart)

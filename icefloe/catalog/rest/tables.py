@@ -3,32 +3,14 @@
 import time
 from dataclasses import dataclass, replace
 
-from icefloe import errors, properties as props
+from icefloe import errors, properties as props, rest
 from icefloe.bounded_cache import BoundedCache
 from icefloe.catalog.identifiers import Identifier, show
 from icefloe.catalog.rest import http_codec as wire
 from icefloe.catalog.rest.http import Response, RestClient
 from icefloe.catalog.rest.outcomes import asked, changed, committed, dropped, is_there
 from icefloe.catalog.rest.session import RestSession
-from icefloe.rest import (
-    ALL_SNAPSHOTS,
-    REFERENCED_SNAPSHOTS,
-    Context,
-    LoadedTable,
-    NewTable,
-    Registration,
-    Rename,
-    TableCommit,
-    decode_identifiers,
-    decode_loaded_table,
-    encode_commit,
-    encode_new_table,
-    encode_registration,
-    encode_rename,
-    encode_transaction,
-    headers,
-    paths,
-)
+from icefloe.rest import paths
 from icefloe.rest.dropped_codec import LIST_DROPPED, UNDROP, DroppedTable, decode_dropped, encode_undrop
 
 _KEPT_MS = "rest-table-cache.expire-after-write-ms"
@@ -41,7 +23,7 @@ class _Kept:
     """A table as a server gave it, with the tag by which the server knows that version of it."""
 
     tag: str
-    table: LoadedTable
+    table: rest.LoadedTable
     since: float
 
 
@@ -61,22 +43,26 @@ class RestTables:
             return False
         *namespace, name = identifier
         return is_there(
-            self.session.request(endpoint, Context.TABLE, _about(identifier), tuple(namespace), names={"table": name})
+            self.session.request(
+                endpoint, rest.Context.TABLE, _about(identifier), tuple(namespace), names={"table": name}
+            )
         )
 
     def names(self, namespace: Identifier) -> set[Identifier]:
         """The tables of a namespace."""
         about = f"the tables of {show(namespace)}"
-        return set(self.session.names(paths.LIST_TABLES, Context.NAMESPACE, about, decode_identifiers, namespace))
+        return set(
+            self.session.names(paths.LIST_TABLES, rest.Context.NAMESPACE, about, rest.decode_identifiers, namespace)
+        )
 
     def load(
         self,
         identifier: Identifier,
-        snapshots: str = ALL_SNAPSHOTS,
+        snapshots: str = rest.ALL_SNAPSHOTS,
         client: RestClient | None = None,
         *,
         is_new: bool = False,
-    ) -> LoadedTable:
+    ) -> rest.LoadedTable:
         """The table as it is now; what the server gave before if it says that this has not changed.
 
         Args:
@@ -92,11 +78,11 @@ class RestTables:
         answer = asked(
             self.session.request(
                 paths.LOAD_TABLE,
-                Context.TABLE,
+                rest.Context.TABLE,
                 _about(identifier),
                 tuple(namespace),
-                query=None if snapshots == ALL_SNAPSHOTS else {wire.SNAPSHOTS: snapshots},
-                headers_too=None if kept is None else {headers.IF_NONE_MATCH: kept.tag},
+                query=None if snapshots == rest.ALL_SNAPSHOTS else {wire.SNAPSHOTS: snapshots},
+                headers_too=None if kept is None else {rest.headers.IF_NONE_MATCH: kept.tag},
                 client=client,
                 names={"table": name},
             )
@@ -105,18 +91,22 @@ class RestTables:
             return kept.table
         return self._read(identifier, answer, snapshots)
 
-    def create(self, identifier: Identifier, table: NewTable) -> LoadedTable:
+    def create(self, identifier: Identifier, table: rest.NewTable) -> rest.LoadedTable:
         """Create a table, or stage one."""
         request = self.session.request(
-            paths.CREATE_TABLE, Context.TABLE, _about(identifier), identifier[:-1], body=encode_new_table(table)
+            paths.CREATE_TABLE,
+            rest.Context.TABLE,
+            _about(identifier),
+            identifier[:-1],
+            body=rest.encode_new_table(table),
         )
         return self._read(identifier, changed(request))
 
-    def register(self, identifier: Identifier, metadata_location: str, overwrite: bool) -> LoadedTable:
+    def register(self, identifier: Identifier, metadata_location: str, overwrite: bool) -> rest.LoadedTable:
         """Give a name to a table that exists as a metadata file."""
-        body = encode_registration(Registration(identifier[-1], metadata_location, overwrite))
+        body = rest.encode_registration(rest.Registration(identifier[-1], metadata_location, overwrite))
         request = self.session.request(
-            paths.REGISTER_TABLE, Context.TABLE, _about(identifier), identifier[:-1], body=body
+            paths.REGISTER_TABLE, rest.Context.TABLE, _about(identifier), identifier[:-1], body=body
         )
         self.forget(identifier)
         return self._read(identifier, changed(request))
@@ -124,10 +114,10 @@ class RestTables:
     def commit(
         self,
         identifier: Identifier,
-        commit: TableCommit,
+        commit: rest.TableCommit,
         client: RestClient | None = None,
-        context: Context = Context.TABLE_COMMIT,
-    ) -> LoadedTable:
+        context: rest.Context = rest.Context.TABLE_COMMIT,
+    ) -> rest.LoadedTable:
         """Change a table once; the answer has its metadata, and nothing besides."""
         *namespace, name = identifier
         request = self.session.request(
@@ -135,11 +125,11 @@ class RestTables:
             context,
             _about(identifier),
             tuple(namespace),
-            body=encode_commit(commit),
+            body=rest.encode_commit(commit),
             client=client,
             names={"table": name},
         )
-        kept = self._find(identifier, ALL_SNAPSHOTS)
+        kept = self._find(identifier, rest.ALL_SNAPSHOTS)
         self.forget(identifier)
         answer = committed(request)
         try:
@@ -150,15 +140,15 @@ class RestTables:
             ) from error
         if kept is not None:
             # What came with the table when it was loaded is with it still.
-            self._keep(identifier, answer, replace(table, surplus=kept.table.surplus), ALL_SNAPSHOTS)
+            self._keep(identifier, answer, replace(table, surplus=kept.table.surplus), rest.ALL_SNAPSHOTS)
         return table
 
-    def commit_all(self, commits: tuple[TableCommit, ...]) -> None:
+    def commit_all(self, commits: tuple[rest.TableCommit, ...]) -> None:
         """Change several tables at once."""
         names = [commit.identifier for commit in commits if commit.identifier is not None]
         about = ", ".join(_about(identifier) for identifier in names)
         request = self.session.request(
-            paths.COMMIT_TRANSACTION, Context.TRANSACTION, about, body=encode_transaction(commits)
+            paths.COMMIT_TRANSACTION, rest.Context.TRANSACTION, about, body=rest.encode_transaction(commits)
         )
         for identifier in names:
             self.forget(identifier)
@@ -166,21 +156,21 @@ class RestTables:
 
     def dropped(self) -> list[DroppedTable]:
         """The dropped tables that the server keeps."""
-        return decode_dropped(asked(self.session.request(LIST_DROPPED, Context.CONFIG, "the dropped tables")).body)
+        return decode_dropped(asked(self.session.request(LIST_DROPPED, rest.Context.CONFIG, "the dropped tables")).body)
 
     def undrop(self, table: DroppedTable, name: Identifier | None) -> None:
         """Give a dropped table a name again."""
         body = encode_undrop(table.id, name)
         about = f"dropped table {show(table.identifier)}"
-        changed(self.session.request(UNDROP, Context.TABLE, about, body=body))
+        changed(self.session.request(UNDROP, rest.Context.TABLE, about, body=body))
 
     def rename(self, source: Identifier, target: Identifier) -> None:
         """Give a table another name."""
         request = self.session.request(
             paths.RENAME_TABLE,
-            Context.TABLE,
+            rest.Context.TABLE,
             f"{_about(source)} to {show(target)}",
-            body=encode_rename(Rename(source, target)),
+            body=rest.encode_rename(rest.Rename(source, target)),
         )
         self.forget(source)
         changed(request)
@@ -190,7 +180,7 @@ class RestTables:
         *namespace, name = identifier
         request = self.session.request(
             paths.DROP_TABLE,
-            Context.TABLE,
+            rest.Context.TABLE,
             _about(identifier),
             tuple(namespace),
             query={wire.PURGE: wire.TRUE} if purge else None,
@@ -202,7 +192,7 @@ class RestTables:
     def forget(self, identifier: Identifier) -> None:
         """Do not use what the server gave before."""
         if self._kept is not None:
-            for snapshots in (ALL_SNAPSHOTS, REFERENCED_SNAPSHOTS):
+            for snapshots in (rest.ALL_SNAPSHOTS, rest.REFERENCED_SNAPSHOTS):
                 self._kept.pop((identifier, snapshots))
 
     def _find(self, identifier: Identifier, snapshots: str) -> _Kept | None:
@@ -213,11 +203,11 @@ class RestTables:
         self,
         identifier: Identifier,
         answer: Response,
-        snapshots: str = ALL_SNAPSHOTS,
+        snapshots: str = rest.ALL_SNAPSHOTS,
         *,
         keeps: bool = True,
-    ) -> LoadedTable:
-        table = decode_loaded_table(answer.body)
+    ) -> rest.LoadedTable:
+        table = rest.decode_loaded_table(answer.body)
         if table.metadata_location is None:
             return table
         table = replace(table, metadata=table.metadata.located(table.metadata_location))
@@ -225,8 +215,8 @@ class RestTables:
             self._keep(identifier, answer, table, snapshots)
         return table
 
-    def _keep(self, identifier: Identifier, answer: Response, table: LoadedTable, snapshots: str) -> None:
-        tag = answer.headers.get(headers.ETAG.lower())
+    def _keep(self, identifier: Identifier, answer: Response, table: rest.LoadedTable, snapshots: str) -> None:
+        tag = answer.headers.get(rest.headers.ETAG.lower())
         if self._kept is not None and tag:
             self._kept.keep((identifier, snapshots), _Kept(tag, table, time.monotonic()))
 

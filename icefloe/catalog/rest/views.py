@@ -5,23 +5,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from icefloe import commit as cm, errors, metadata as md
+from icefloe import commit as cm, errors, metadata as md, rest
 from icefloe.catalog.identifiers import Identifier, show
 from icefloe.catalog.rest.outcomes import Request, asked, changed, committed, dropped, is_there
 from icefloe.catalog.views import ATTEMPTS, View, ViewDescription, Views
 from icefloe.metadata import requirements as req, updates as up
-from icefloe.rest import (
-    Context,
-    NewView,
-    Rename,
-    ViewCommit,
-    decode_identifiers,
-    decode_loaded_view,
-    encode_new_view,
-    encode_rename,
-    encode_view_commit,
-    paths,
-)
+from icefloe.rest import paths
 
 if TYPE_CHECKING:
     from icefloe.catalog.rest.catalog import RestCatalog
@@ -40,7 +29,7 @@ class RestViews(Views):
     def _create(self, view: ViewDescription) -> View:
         identifier = self._rest._new_name(view.identifier, "view")
         location = None if view.location is None else self._rest._given_location(identifier, view.location)
-        body = encode_new_view(self._new_view(identifier, view, location))
+        body = rest.encode_new_view(self._new_view(identifier, view, location))
         request = self._request(paths.CREATE_VIEW, identifier[:-1], identifier, body)
         try:
             return _read(identifier, changed(request).body)
@@ -49,7 +38,7 @@ class RestViews(Views):
         except errors.NoSuchNamespaceError as error:
             raise self._rest._no_namespace(identifier[:-1]) from error
 
-    def _new_view(self, identifier: Identifier, view: ViewDescription, location: str | None) -> NewView:
+    def _new_view(self, identifier: Identifier, view: ViewDescription, location: str | None) -> rest.NewView:
         updates = view.updates(identifier, None)
         (schema,) = (update.schema for update in updates if isinstance(update, up.AddSchemaUpdate))
         (version,) = (update.view_version for update in updates if isinstance(update, up.AddViewVersionUpdate))
@@ -57,7 +46,7 @@ class RestViews(Views):
         for update in updates:
             properties |= update.updates if isinstance(update, up.SetPropertiesUpdate) else {}
         properties |= self._rest._prefixed(_OVERRIDE)
-        return NewView(identifier[-1], schema, replace(version, schema_id=schema.schema_id), location, properties)
+        return rest.NewView(identifier[-1], schema, replace(version, schema_id=schema.schema_id), location, properties)
 
     def _change(
         self, identifier: Identifier, updates: Sequence[up.ViewUpdate], check: Callable[[View], None] = lambda _: None
@@ -80,8 +69,10 @@ class RestViews(Views):
 
     def _commit(self, base: View, updates: Sequence[up.ViewUpdate]) -> View:
         sent = tuple(_numbered(update, base.metadata) for update in updates)
-        commit = ViewCommit(sent, (req.AssertViewUUID(base.metadata.view_uuid),), base.identifier)
-        request = self._one(paths.UPDATE_VIEW, base.identifier, Context.VIEW_COMMIT, encode_view_commit(commit))
+        commit = rest.ViewCommit(sent, (req.AssertViewUUID(base.metadata.view_uuid),), base.identifier)
+        request = self._one(
+            paths.UPDATE_VIEW, base.identifier, rest.Context.VIEW_COMMIT, rest.encode_view_commit(commit)
+        )
         return _read(base.identifier, committed(request).body)
 
     def _has(self, identifier: Identifier) -> bool:
@@ -99,12 +90,14 @@ class RestViews(Views):
     def _names(self, namespace: Identifier) -> set[Identifier]:
         about = f"the views of {show(namespace)}"
         with self._rest._known_namespace(namespace):
-            return set(self._session.names(paths.LIST_VIEWS, Context.NAMESPACE, about, decode_identifiers, namespace))
+            return set(
+                self._session.names(paths.LIST_VIEWS, rest.Context.NAMESPACE, about, rest.decode_identifiers, namespace)
+            )
 
     def _move(self, source: Identifier, target: Identifier) -> bool:
-        body = encode_rename(Rename(source, target))
+        body = rest.encode_rename(rest.Rename(source, target))
         request = self._session.request(
-            paths.RENAME_VIEW, Context.VIEW, f"view {show(source)} to {show(target)}", body=body
+            paths.RENAME_VIEW, rest.Context.VIEW, f"view {show(source)} to {show(target)}", body=body
         )
         try:
             changed(request)
@@ -121,7 +114,7 @@ class RestViews(Views):
         self,
         endpoint: paths.Endpoint,
         identifier: Identifier,
-        context: Context = Context.VIEW,
+        context: rest.Context = rest.Context.VIEW,
         body: bytes | None = None,
     ) -> Request:
         *namespace, name = identifier
@@ -130,11 +123,11 @@ class RestViews(Views):
         )
 
     def _request(self, endpoint: paths.Endpoint, namespace: Identifier, identifier: Identifier, body: bytes) -> Request:
-        return self._session.request(endpoint, Context.VIEW, f"view {show(identifier)}", namespace, body=body)
+        return self._session.request(endpoint, rest.Context.VIEW, f"view {show(identifier)}", namespace, body=body)
 
 
 def _read(identifier: Identifier, body: bytes) -> View:
-    loaded = decode_loaded_view(body)
+    loaded = rest.decode_loaded_view(body)
     return View(identifier, loaded.metadata, loaded.metadata_location)
 
 
