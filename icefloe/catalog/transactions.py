@@ -16,11 +16,6 @@ if TYPE_CHECKING:
 class TableTransaction(Transaction):
     """The changes of one table in a transaction of its catalog, which alone commits them."""
 
-    @staticmethod
-    def of(table: Table) -> "TableTransaction":
-        """The transaction of a table as it is now."""
-        return TableTransaction(table._state, table._committer, table._caches, table._timing, table._reporter, table)
-
     def try_commit(self) -> cm.Outcome:
         """Refused: the transaction of the catalog commits."""
         raise errors.InvalidInputError(
@@ -56,7 +51,7 @@ class CatalogTransaction:
         self._check_open()
         parsed = parse_identifier(identifier)
         if parsed not in self._members:
-            self._members[parsed] = TableTransaction.of(self._catalog.load_table(parsed))
+            self._members[parsed] = TableTransaction(self._catalog.load_table(parsed))
         return self._members[parsed]
 
     @described_by(TableDescription)
@@ -66,7 +61,7 @@ class CatalogTransaction:
         parsed = parse_identifier(table.identifier)
         if parsed in self._members:
             raise errors.InvalidInputError(f"table {show(parsed)} is part of the transaction already")
-        member = TableTransaction.of(self._catalog._stage_create(table)._table)
+        member = TableTransaction(self._catalog._stage_create(table)._table)
         # It says nothing that the staged metadata lacks, but there is something to commit.
         member.apply_updates(up.AssignUUIDUpdate(str(member.table_metadata.table_uuid)))
         self._members[parsed] = member

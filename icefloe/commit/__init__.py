@@ -2,7 +2,7 @@
 
 from icefloe.commit.added import FilesInput, vector_mask
 from icefloe.commit.append import Append
-from icefloe.commit.change import Caches, Change, Prepared, Workbench
+from icefloe.commit.change import Caches, Change, Prepared, Timing, Workbench, now_ms
 from icefloe.commit.change_set import ChangeSet
 from icefloe.commit.cherry_pick import CherryPick
 from icefloe.commit.committer import (
@@ -39,7 +39,7 @@ from icefloe.commit.refs import CreateBranch, Retention
 from icefloe.commit.repair_entries import Fix, Fixed, RepairEntries, read_live
 from icefloe.commit.replace_partitions import ReplacePartitions
 from icefloe.commit.report import CommitCounts, CommitReport
-from icefloe.commit.retry import CommitLoop, Timing, now_ms
+from icefloe.commit.retry import CommitLoop
 from icefloe.commit.rewrite_files import RewriteFiles
 from icefloe.commit.rewrite_manifests import RewriteManifests
 from icefloe.commit.row_delta import RowDelta

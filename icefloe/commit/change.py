@@ -4,7 +4,9 @@ The workbench holds the files that a commit writes, what its attempts share, and
 """
 
 import os
+import random
 import threading
+import time
 import uuid
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,6 +22,20 @@ from icefloe.storage import Storage
 T = TypeVar("T")
 
 _MOST_WRITERS = 8
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970 in UTC."""
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Where waiting and the time come from; tests put their own here."""
+
+    sleep: Callable[[float], None] = time.sleep
+    clock_ms: Callable[[], int] = now_ms
+    jitter: Callable[[], float] = field(default_factory=lambda: random.SystemRandom().random)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from icefloe import errors, manifests as mf, metadata as md, planning
-from icefloe.commit.change import Caches, Change, PreparedChanges, Workbench
+from icefloe.commit.change import Caches, Change, PreparedChanges, Timing, Workbench
 from icefloe.commit.committer import Committer, TableState, check_same_table
-from icefloe.commit.retry import Timing
 from icefloe.metadata import updates as up
 from icefloe.storage import Storage
 

@@ -118,16 +118,17 @@ class _Leader:
 
 def commit_together(sets: Sequence[ChangeSet], send: SendAll) -> list[Outcome]:
     """Commit the changes of several tables in one step; how that ended, for each of them."""
-    for each in sets:
-        each.close()
     changed = [each for each in sets if each._changes.combined.updates]
-    if not changed:
-        return [Committed(each.base, (), 1, each.base) for each in sets]
     # Snapshots tell best whether a commit happened.
-    leader = next((each for each in changed if each._changes.snapshot_ids), changed[0])
+    leader = next((each for each in changed if each._changes.snapshot_ids), changed[0] if changed else None)
+    for each in sets:
+        if each is not leader:
+            each.close()
+    if leader is None:
+        return [Committed(each.base, (), 1, each.base) for each in sets]
     members = [_Member(each) for each in changed if each is not leader]
     committer = _Leader(leader, members, send)
-    outcome = CommitLoop(leader.base, committer, leader._bench, leader._changes, leader._timing, leader._reporter).run()
+    outcome = CommitLoop(leader, committer).run()
     outcomes: dict[int, Outcome] = {id(each.set): _outcome(each, outcome) for each in members}
     if any(isinstance(each, Unknown) for each in outcomes.values()) and not isinstance(outcome, Unknown):
         outcome = Unknown(_split(committer.name, outcomes.values()), outcome.attempts)

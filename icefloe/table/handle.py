@@ -356,7 +356,7 @@ class Table(TableChanges):
         >>> sorted(table.scan().to_arrow().column("id").to_pylist())
         [2, 3, 5]
         """
-        return Transaction(self._state, self._committer, self._caches, self._timing, self._reporter, self)
+        return Transaction(self)
 
     _begin = transaction
 

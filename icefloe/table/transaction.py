@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from icefloe.table.handle import Table
 
 
-@dataclass(eq=False, repr=False)
 class Transaction(cm.ChangeSet, TableChanges):
     """Changes that are committed together, all or none; the table is not touched before.
 
@@ -28,7 +26,9 @@ class Transaction(cm.ChangeSet, TableChanges):
     ('id', 'region', 'amount')
     """
 
-    _table: "Table"
+    def __init__(self, table: "Table") -> None:
+        super().__init__(table._state, table._committer, table._caches, table._timing, table._reporter)
+        self._table = table
 
     def rows(
         self,
@@ -73,10 +73,7 @@ class Transaction(cm.ChangeSet, TableChanges):
 
     def try_commit(self) -> cm.Outcome:
         """The same, with the outcome as a value instead of an error; the table handle moves to the new state."""
-        self.close()
-        outcome = cm.CommitLoop(
-            self.base, self._committer, self._bench, self._changes, self._timing, self._reporter
-        ).run()
+        outcome = cm.CommitLoop(self).run()
         if isinstance(outcome, cm.Committed):
             self._table._state = outcome.state
         return outcome

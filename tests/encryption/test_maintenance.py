@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from icefloe.catalog import Catalog
-from icefloe.commit.retry import now_ms
+from icefloe.commit import now_ms
 from icefloe.errors import EncryptionError, StateError
 from icefloe.table import Table
 from tests.encryption.test_tables import VERSIONS, check_sealed, created, either, found, lake, rows
