@@ -2,7 +2,7 @@
 
 from icefloe.commit.added import FilesInput, vector_mask
 from icefloe.commit.append import Append
-from icefloe.commit.change import Caches, Change, Prepared, Timing, Workbench, now_ms
+from icefloe.commit.change import Caches, Change, Prepared, PreparedChanges, Timing, Workbench, now_ms
 from icefloe.commit.change_set import ChangeSet
 from icefloe.commit.cherry_pick import CherryPick
 from icefloe.commit.committer import (

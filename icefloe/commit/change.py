@@ -194,7 +194,7 @@ class PreparedChanges:
         self.applied = md.Applied(base)
         """What the changes leave."""
         self._base = base
-        self._bench = bench
+        self.bench = bench
         self._changes: list[Change] = []
         self._updates: list[up.TableUpdate] = []
         self._requirements: list[req.TableRequirement] = []
@@ -208,18 +208,18 @@ class PreparedChanges:
 
     def on(self, base: md.TableMetadata) -> "PreparedChanges":
         """The same changes, prepared on another state of the table."""
-        return PreparedChanges(base, self._bench, self._changes)
+        return PreparedChanges(base, self.bench, self._changes)
 
     def add(self, change: Change) -> Prepared:
         """Prepare one more change."""
         # Files of the changes before may be read, while those of the last one may still be on their way in `commit`.
-        self._bench.settle()
-        prepared = change.prepare(self.applied.metadata, self._bench)
+        self.bench.settle()
+        prepared = change.prepare(self.applied.metadata, self.bench)
         if not change.snapshot_ids:
             md.check_codable(prepared.updates)
         applied = self.applied
         for update in prepared.updates:
-            applied = md.step(applied, update, self._bench.clock_ms())
+            applied = md.step(applied, update, self.bench.clock_ms())
         self.applied = applied
         self._changes.append(change)
         self._updates += prepared.updates

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from icefloe import errors, manifests as mf, metadata as md, planning
-from icefloe.commit.change import Caches, Change, PreparedChanges, Timing, Workbench
+from icefloe.commit.change import Change, PreparedChanges, Timing, Workbench
 from icefloe.commit.committer import Committer, TableState, check_same_table
 from icefloe.metadata import updates as up
 from icefloe.storage import Storage
@@ -20,14 +20,14 @@ class ChangeSet:
 
     base: TableState
     _committer: Committer
-    _caches: Caches
+    _changes: PreparedChanges
     _timing: Timing
     _reporter: planning.Reporter
+    _is_open: bool = True
 
-    def __post_init__(self) -> None:
-        self._bench = Workbench(self._committer.storage, self._caches, self._timing.clock_ms)
-        self._changes = PreparedChanges(self.base.metadata, self._bench)
-        self._is_open = True
+    @property
+    def _bench(self) -> Workbench:
+        return self._changes.bench
 
     @property
     def table_metadata(self) -> md.TableMetadata:

@@ -27,7 +27,9 @@ class Transaction(cm.ChangeSet, TableChanges):
     """
 
     def __init__(self, table: "Table") -> None:
-        super().__init__(table._state, table._committer, table._caches, table._timing, table._reporter)
+        bench = cm.Workbench(table.storage, table._caches, table._timing.clock_ms)
+        changes = cm.PreparedChanges(table.metadata, bench)
+        super().__init__(table.state, table._committer, changes, table._timing, table._reporter)
         self._table = table
 
     def rows(
