@@ -38,6 +38,26 @@ def test_every_room_is_in_the_architecture() -> None:
     assert {room for room in rooms if f"`{room}/`" not in text} == set()
 
 
+def test_the_steps_of_walks_are_in_the_rooms_that_they_are_said_to_be_in() -> None:
+    section = (ROOT / "docs" / "architecture.md").read_text().split("## Walks")[1].split("\n## ")[0]
+    cells = [re.findall(r"`([^`]+)`", cell) for line in section.splitlines() for cell in line.split("|")[1:3]]
+    walked = [(name, rooms) for rooms, steps in zip(cells[::2], cells[1::2], strict=True) for name in steps]
+    assert len(walked) > 80
+    assert not [
+        f"{name} in {rooms}"
+        for name, rooms in walked
+        if not any(_defines(module, name) for room in rooms for module in (ROOT / "icefloe" / room).rglob("*.py"))
+    ]
+
+
+def _defines(module: Path, name: str) -> bool:
+    *classes, last = name.split(".")
+    text = module.read_text()
+    return all(re.search(rf"^class {each}\b", text, re.MULTILINE) for each in classes) and bool(
+        re.search(rf"^ *(def|class) {last}\b", text, re.MULTILINE)
+    )
+
+
 def test_calls_that_are_the_same_as_those_of_pyiceberg_exist() -> None:
     homes = (icefloe, Catalog, Table, DataScan, Inspect, Maintenance)
     rows = [
