@@ -96,15 +96,7 @@ def write_data_files(data: RowsInput, request: WriteRequest, *, workers: int | N
     On an error, nothing is left of the files that were being written; those that were whole by then are in
     `request.written`, for the caller to delete.
     """
-    with TableWriter(
-        request.metadata,
-        request.storage,
-        lineage=request.lineage,
-        workers=workers,
-        written=request.written,
-        form=request.form,
-        wrote=request.wrote,
-    ) as writer:
+    with TableWriter(request, workers=workers) as writer:
         for table in incoming_tables(data):
             writer.write(table)
         return writer.close()
@@ -129,24 +121,12 @@ class TableWriter:
     One thread calls it; others do the work.
     """
 
-    def __init__(
-        self,
-        metadata: md.TableMetadata,
-        storage: Storage,
-        *,
-        lineage: bool = False,
-        workers: int | None = None,
-        written: list[mf.DataFile] | None = None,
-        unique: str | None = None,
-        form: FileForm = AS_THE_TABLE_SAYS,
-        wrote: Callable[[int], None] = _told_nobody,
-    ) -> None:
+    def __init__(self, request: WriteRequest, *, workers: int | None = None, unique: str | None = None) -> None:
         """`unique` is the part of the files' names that no other writer has."""
-        _check(metadata, lineage, form)
-        self.written: list[mf.DataFile] = [] if written is None else written
-        self._plan = _plan(metadata, storage, lineage, self._add, unique or str(uuid.uuid4()), form, wrote)
-        self._is_arranged = form.is_arranged
-        self._is_sorted = self._plan.order != UNSORTED and not form.is_arranged
+        self.written = request.written
+        self._plan = _plan(request, self._add, unique or str(uuid.uuid4()))
+        self._is_arranged = request.form.is_arranged
+        self._is_sorted = self._plan.order != UNSORTED and not request.form.is_arranged
         self._workers = max(1, default_workers() if workers is None else workers)
         self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="icefloe-write")
         self._lanes: OrderedDict[tuple[Partition, int], _Lane] = OrderedDict()
@@ -316,27 +296,18 @@ def _distinct(partition: Partition) -> Partition:
     return tuple(struct.pack("d", value) if isinstance(value, float) else value for value in partition)
 
 
-def _check(metadata: md.TableMetadata, lineage: bool, form: FileForm) -> None:
-    if lineage:
+def _plan(request: WriteRequest, finished: Callable[[mf.DataFile], None], unique: str) -> WritePlan:
+    metadata, form = request.metadata, request.form
+    if request.lineage:
         require(metadata.format_version, Feature.ROW_LINEAGE, "keeping row ids")
     check_writable(form.spec_of(metadata))
-
-
-def _plan(
-    metadata: md.TableMetadata,
-    storage: Storage,
-    lineage: bool,
-    finished: Callable[[mf.DataFile], None],
-    unique: str,
-    form: FileForm,
-    wrote: Callable[[int], None],
-) -> WritePlan:
     table = metadata.schema()
-    schema = Schema(*table.fields, *(reserved.ROW_LINEAGE_COLUMNS if lineage else ()), schema_id=table.schema_id)
+    lineage = reserved.ROW_LINEAGE_COLUMNS if request.lineage else ()
+    schema = Schema(*table.fields, *lineage, schema_id=table.schema_id)
     order = form.order_of(metadata)
     return WritePlan(
         metadata,
-        storage,
+        request.storage,
         schema,
         form.spec_of(metadata),
         order,
@@ -344,5 +315,5 @@ def _plan(
         NewLocations(metadata, unique),
         finished,
         form.target_of(metadata),
-        wrote,
+        request.wrote,
     )

@@ -299,7 +299,8 @@ class WriteTask:
         schema = self.metadata.schema()
         unique = "-".join(part for part in (self.mark, str(uuid.uuid4())) if part)
         try:
-            with TableWriter(self.metadata, self.storage, workers=1, written=written, unique=unique) as writer:
+            request = WriteRequest(self.metadata, self.storage, written)
+            with TableWriter(request, workers=1, unique=unique) as writer:
                 for table in _gathered(batches):
                     writer.write(_as_rows(table, schema))
                 return writer.close()

@@ -336,7 +336,7 @@ def test_a_store_that_fails_is_told_and_its_files_are_dropped(room: int, tmp_pat
 
 def test_a_writer_that_is_left_without_close_drops_its_files(tmp_path: Path) -> None:
     table = RowTable(SCHEMA, 2, location=tmp_path.as_uri())
-    with TableWriter(table.metadata, table.storage) as writer:
+    with TableWriter(WriteRequest(table.metadata, table.storage)) as writer:
         writer.write(rows(1))
     assert not writer.written
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]

@@ -18,6 +18,7 @@ from icefloe.data import (
     ReadContext,
     SortKey,
     TableWriter,
+    WriteRequest,
     default_workers,
     read_in_order,
     read_task,
@@ -233,16 +234,9 @@ def write_rows(
     """Write rows as they come, at most so many to a file."""
     files: list[mf.DataFile] = []
     total = 0
+    request = WriteRequest(work.metadata, work.storage, work.written, work.has_lineage, work.form)
     for number, pieces in enumerate(_runs(batches, most)):
-        with TableWriter(
-            work.metadata,
-            work.storage,
-            lineage=work.has_lineage,
-            workers=workers,
-            written=work.written,
-            unique=f"{unique}-{number:05d}",
-            form=work.form,
-        ) as writer:
+        with TableWriter(request, workers=workers, unique=f"{unique}-{number:05d}") as writer:
             for piece in pieces:
                 total += piece.num_rows
                 writer.write(pa.Table.from_batches([piece]))
