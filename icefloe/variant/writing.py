@@ -181,9 +181,10 @@ def _integer_kind(value: int) -> VariantKind:
 
 
 def _decimal_kind(value: Decimal) -> VariantKind:
-    unscaled, _ = _unscaled(value)
+    unscaled, scale = _unscaled(value)
     for kind, (_, digits) in _DECIMALS.items():
-        if abs(unscaled) < 10**digits:
+        # The spec allows any scale in any width. Spark takes a scale beyond the digits of the width for damage.
+        if abs(unscaled) < 10**digits and scale <= digits:
             return kind
     raise AssertionError("the number of digits was checked")
 

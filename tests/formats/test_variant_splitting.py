@@ -171,6 +171,8 @@ def test_any_bytes_are_refused_or_kept(value: bytes, names: list[str]) -> None:
     column = pa.array([{"metadata": metadata, "value": value}], VARIANT_STORAGE)
     try:
         expected: Any = decode(Variant(metadata, value))
+        # A time beyond the end of a day is read, and is not written again.
+        encode(expected)
     except InvalidValueError:
         expected = ...
     for form in (form_of({"a": pa.int64(), "b": [pa.string()]}), form_of([pa.int64()])):
