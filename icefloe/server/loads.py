@@ -4,7 +4,9 @@ Each of them is let in, or refused, by itself, and a pointer is never older than
 is told so at once; the others go on in threads of their own, since theirs may be the one whose metadata must be read.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context, copy_context
 from dataclasses import dataclass
 from functools import partial
@@ -36,8 +38,9 @@ class Loads:
     def __init__(self, server: Server, threads: CapacityLimiter) -> None:
         self._server = server
         self._threads = threads
-        # Not of the threads that read metadata: whoever has the table already does not wait for those.
-        self._asking = CapacityLimiter(len(server.warehouses.all))
+        # Not of the threads that read metadata: whoever has the table already does not wait for those. And not by `run_sync`,
+        # whose scopes and limits cost more than all else of such an answer.
+        self._asking = ThreadPoolExecutor(len(server.warehouses.all), thread_name_prefix="icefloe-pointers")
         # Each has its own: a database that does not answer holds up those alone who ask for it.
         self._gatherings = {
             warehouse.name: Gathering(self._ask_all)
@@ -61,7 +64,7 @@ class Loads:
                 return await run_sync(partial(self._server.carry_out, call), limiter=self._threads)
 
     async def _ask_all(self, asked: Sequence[_Asked]) -> list[Outcome]:
-        return await run_sync(self._outcomes, asked, limiter=self._asking)
+        return await asyncio.get_running_loop().run_in_executor(self._asking, self._outcomes, asked)
 
     def _outcomes(self, asked: Sequence[_Asked]) -> list[Outcome]:
         outcomes = [each.context.run(self._let_in, each) for each in asked]
