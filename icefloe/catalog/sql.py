@@ -47,14 +47,27 @@ _NAMESPACES = sa.Table(
     sa.Column("property_value", sa.String(TEXT_LENGTH), nullable=True),
 )
 
-_IS_LISTED = """(iceberg_tables.table_namespace, iceberg_tables.table_name) IN
-(SELECT * FROM unnest(CAST(:namespaces AS text[]), CAST(:names AS text[])))"""
-"""Of PostgreSQL: however many names there are, the text of the question is the same."""
+_LISTED = (
+    sa.func.unnest(sa.text("CAST(:namespaces AS text[])"), sa.text("CAST(:names AS text[])"))
+    .table_valued("namespace", "name")
+    .render_derived(name="listed")
+)
+"""Names in PostgreSQL: however many there are, the text of the question is the same."""
 _IS_NAMED = sa.and_(
     _POINTERS.c.catalog_name == sa.bindparam("named_catalog"),
     _POINTERS.c.table_namespace == sa.bindparam("named_namespace"),
     _POINTERS.c.table_name == sa.bindparam("named_table"),
 )
+
+
+def _listed(pointer: sa.Select[Any]) -> sa.Select[Any]:
+    """The pointer of each name of a list, found by the index, one by one.
+
+    Given a join, PostgreSQL may read all tables of the catalog for a few of them; what has an offset it does not make one of.
+    """
+    is_named = sa.and_(_POINTERS.c.table_namespace == _LISTED.c.namespace, _POINTERS.c.table_name == _LISTED.c.name)
+    one = pointer.where(is_named).offset(sa.literal_column("0")).lateral("pointer")
+    return sa.select(_LISTED.c.namespace, _LISTED.c.name, *one.c).select_from(_LISTED.join(one, sa.true()))
 
 
 class SqlPointers(Pointers):
@@ -78,15 +91,18 @@ class SqlPointers(Pointers):
         self._locating = (
             sa.select(_POINTERS.c.metadata_location, *SEAL_COLUMNS).select_from(with_seals).where(self._is_meant)
         )
+        is_located = sa.and_(
+            _POINTERS.c.catalog_name == catalog, self._is_of_noun(), _POINTERS.c.metadata_location.is_not(None)
+        )
         located = sa.select(
             *(_POINTERS.c[each] for each in ("table_namespace", "table_name", "metadata_location"))
-        ).where(_POINTERS.c.catalog_name == catalog, self._is_of_noun(), _POINTERS.c.metadata_location.is_not(None))
+        ).where(is_located)
         names = sa.tuple_(_POINTERS.c.table_namespace, _POINTERS.c.table_name)
         named = located.where(names.in_(sa.bindparam("names", expanding=True)))
         self._finding_all, self._locating_all = named, named.add_columns(*SEAL_COLUMNS).select_from(with_seals)
-        listed = located.where(sa.text(_IS_LISTED))
-        self._finding_listed = listed
-        self._locating_listed = listed.add_columns(*SEAL_COLUMNS).select_from(with_seals)
+        pointer = sa.select(_POINTERS.c.metadata_location).where(is_located)
+        self._finding_listed = _listed(pointer)
+        self._locating_listed = _listed(pointer.add_columns(*SEAL_COLUMNS).select_from(with_seals))
         self._swapping = (
             sa.update(_POINTERS)
             .where(self._is_meant, _POINTERS.c.metadata_location == expected)

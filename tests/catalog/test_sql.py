@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import re
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog as PeerCatalog
 
 from icefloe.catalog import Catalog, ServedCatalog, load_catalog
+from icefloe.catalog.sql import SqlPointers
 from icefloe.errors import CommitFailed, InvalidInputError, InvalidPropertyError, StateError, StorageError
 from icefloe.versions import ALL_VERSIONS
 from tests.catalog.databases import PostgresServer
@@ -169,6 +171,26 @@ def test_a_row_without_a_location_is_said(uri: str, tmp_path: Path, opened: list
     run(uri, "INSERT INTO iceberg_tables VALUES ('lake', 'n', 't', NULL, NULL, 'TABLE')")
     with pytest.raises(StateError, match=r"n\.t has no metadata location"):
         catalog.load_table("n.t")
+
+
+def test_pointers_of_some_tables_are_found_by_the_index(
+    postgres: PostgresServer, tmp_path: Path, opened: list[Catalog]
+) -> None:
+    """However many tables the catalog has, and whatever PostgreSQL knows of them."""
+    uri = postgres.new_database()
+    catalog: Any = open_catalog(uri, tmp_path, opened)
+    pointers: SqlPointers = catalog._table_pointers
+    given = {"namespaces": ["n"] * 8, "names": [f"t{number}" for number in range(8)]}
+    for statement, count in ((pointers._finding_listed, 1), (pointers._locating_listed, 2)):
+        assert pointers._database.read_by_driver(statement, given) == []
+        text, constants = pointers._database._texts[statement]
+        with psycopg.connect(uri.replace("+psycopg", "")) as connection:
+            explained = connection.execute(f"EXPLAIN {text}", {**constants, **given}).fetchall()
+        plan = "\n".join(line for [line] in explained)
+        scans = re.findall(
+            r"Index Cond: .*catalog_name.*table_namespace.*listed.namespace.*table_name.*listed.name", plan
+        )
+        assert (len(scans), "Seq Scan" in plan) == (count, False), plan
 
 
 def test_lost_connections_are_replaced(postgres: PostgresServer, tmp_path: Path, opened: list[Catalog]) -> None:
