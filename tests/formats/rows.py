@@ -88,7 +88,8 @@ def _as_numbers(column: Any) -> Any:
 def _numeric(kind: Any) -> Any:
     if pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
         return pa.int64()
-    if pa.types.is_date32(kind):
+    if pa.types.is_date32(kind) or pa.types.is_null(kind):
+        # pyarrow makes broken lists of lists of nulls that it casts to themselves.
         return pa.int32()
     if isinstance(kind, pa.BaseExtensionType):
         return kind.storage_type
