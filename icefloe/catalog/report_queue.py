@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from icefloe.errors import without_credentials
+
 LOG = logging.getLogger("icefloe.catalog")
 
 _MOST_WAITING = 1000
@@ -79,4 +81,4 @@ class ReportQueue(Generic[Item]):
                 self.is_failing = False
             except Exception as error:  # noqa: BLE001 - a report disturbs nothing
                 self.is_failing = True
-                LOG.warning("a report of table %s was not sent: %s", table, error)
+                LOG.warning("a report of table %s was not sent: %s", table, without_credentials(str(error)))

@@ -62,10 +62,10 @@ class OpenLineageReporter:
             _lineage_of(self._settings)
         except InvalidPropertyError:
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever its transports raise, the settings are what is wrong
             raise InvalidPropertyError(
-                f"OpenLineage's client does not take openlineage.transport.*: {error}"
-            ) from error
+                f"OpenLineage's client does not take openlineage.transport.*: {without_credentials(str(error))}"
+            ) from None
 
 
 def open_lineage_reporter(catalog: str, properties: Mapping[str, str]) -> OpenLineageReporter:
@@ -157,7 +157,9 @@ class _Lineage:
             )
             self._client.close(timeout=1.0)
         except Exception as failure:  # noqa: BLE001 - the program has done its work
-            LOG.warning("the end of the OpenLineage run %s was not sent: %s", self._run_id, failure)
+            LOG.warning(
+                "the end of the OpenLineage run %s was not sent: %s", self._run_id, without_credentials(str(failure))
+            )
 
     def _emit(
         self,
