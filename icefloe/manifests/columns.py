@@ -307,9 +307,9 @@ KeysAndValues = tuple[npt.NDArray[np.int32], list[Any]]
 def _map_column(metric: Metric, files: Sequence[DataFile]) -> pa.MapArray:
     maps: list[Mapping[int, Any]] = list(map(attrgetter(metric.value), files))
     arrow_type = map_type(metric)
-    offsets = _starts(list(map(len, maps)))
-    if not offsets[-1]:
+    if not any(maps):
         return pa.nulls(len(maps), arrow_type)
+    offsets = _starts(list(map(len, maps)))
     keys, values = _shared_keys(maps, offsets) or _own_keys(maps)
     items = _bytes_array(values) if metric.is_bound else pa.array(np.frombuffer(array("q", values), np.int64))
     pairs = pa.StructArray.from_arrays([pa.array(keys), items], fields=[arrow_type.key_field, arrow_type.item_field])
