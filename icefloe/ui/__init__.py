@@ -1,1 +1,1 @@
-"""The web page: tables to look at in a browser, drawn on the server, with pictures where people would rather look than read."""
+"""The web page: catalogs and tables in a browser, rendered on the server, with charts as SVG."""

@@ -1,4 +1,4 @@
-"""Decides which page is at which path, and how requests and errors become answers: the application that both doors serve."""
+"""Routes, request handling and error pages: the application that both `icefloe ui` and the server serve."""
 
 import logging
 from collections.abc import Callable
@@ -27,7 +27,7 @@ _TABLE = "/t/{catalog}/{namespace}/{table}"
 _FORM_BYTES = 64 << 10
 _STATIC = {"icefloe.css": "text/css", "icefloe.js": "text/javascript", "icefloe.svg": "image/svg+xml"}
 OPEN_PATHS = ("/login", *(f"/static/{name}" for name in _STATIC))
-"""What is answered without a visitor."""
+"""Paths that need no sign-in."""
 
 _READ: dict[str, Handler] = {
     "/": browse.home,
@@ -63,11 +63,11 @@ _WRITING: dict[str, Handler] = {
     f"{_TABLE}/rollback": history.rollback,
     f"{_TABLE}/tag": history.tag,
 }
-"""What changes tables: there is no such path unless the site is writable."""
+"""Paths that change tables; they exist only if the site is writable."""
 
 
 def create_app(site: Site, gate: Gate, *, hosts: frozenset[str] | None, is_secure: bool = False) -> Starlette:
-    """The application; `hosts` are the names that requests may use, None if whoever mounts it looks after that."""
+    """Create the application; `hosts` are the allowed host names, None if the mounting server checks them."""
     pages = _Pages(site, gate, is_secure)
     writing = _WRITING if site.is_writable else {}
     routes = [Route(path, pages.shown(handler), methods=["GET"]) for path, handler in _READ.items()]
@@ -88,7 +88,7 @@ def create_app(site: Site, gate: Gate, *, hosts: frozenset[str] | None, is_secur
 
 
 class _Pages:
-    """From requests to pages: who asks, whether a form is one of ours, and what errors look like."""
+    """Turns requests into pages: authentication, form protection and error pages."""
 
     def __init__(self, site: Site, gate: Gate, is_secure: bool) -> None:
         self._site = site
@@ -97,7 +97,7 @@ class _Pages:
         self._is_secure = is_secure
 
     def shown(self, handler: Handler) -> Callable[[Request], object]:
-        """A page that is looked at."""
+        """Wrap a handler of GET requests."""
 
         async def answer(request: Request) -> Response:
             token = request.query_params.get("token")
@@ -108,7 +108,7 @@ class _Pages:
         return answer
 
     def posted(self, handler: Handler) -> Callable[[Request], object]:
-        """A form that does something."""
+        """Wrap a handler of form posts."""
 
         async def answer(request: Request) -> Response:
             form = await _form(request)
@@ -119,13 +119,11 @@ class _Pages:
         return answer
 
     async def missing(self, request: Request, _: Exception) -> Response:
-        """The answer where there is no page."""
-        return await self._answer(
-            request, partial(_failed, error=errors.NoSuchObjectError("there is no such page")), {}
-        )
+        """Return the page for unknown paths."""
+        return await self._answer(request, partial(_failed, error=errors.NoSuchObjectError("page not found")), {})
 
     async def login(self, request: Request) -> Response:
-        """Ask for a credential, and keep it if it is right."""
+        """Ask for a credential and store it in a cookie if it is valid."""
         if request.method == "GET":
             return render_bare(
                 request, "login.html", 200, next=_local(request.query_params.get("next", "")), wrong=False
@@ -141,7 +139,7 @@ class _Pages:
         return self._kept(request, RedirectResponse(after or f"{root}/", 303), credential)
 
     async def logout(self, request: Request) -> Response:
-        """Forget the credential."""
+        """Remove the credential cookie."""
         if not self._is_ours(request, await _form(request)):
             return render_bare(request, "refused.html", 403)
         root = str(request.scope.get("root_path", "")).rstrip("/")
@@ -150,7 +148,7 @@ class _Pages:
         return answer
 
     async def theme(self, request: Request) -> Response:
-        """Keep whether pages are light or dark."""
+        """Store the theme in a cookie."""
         form = await _form(request)
         if not self._is_ours(request, form):
             return render_bare(request, "refused.html", 403)
@@ -190,7 +188,7 @@ def _run(handler: Handler, page: Page) -> Response:
         return handler(page)
     except Exception as error:
         if not isinstance(error, errors.IcefloeError):
-            LOG.exception("a page failed")
+            LOG.exception("request failed")
         return _failed(page, error=error)
 
 
@@ -200,7 +198,7 @@ def _failed(page: Page, *, error: BaseException) -> Response:
 
 
 async def _form(request: Request) -> dict[str, str]:
-    """The fields of a small form; nothing of a larger one."""
+    """Return the fields of a small form; none of a larger one."""
     body = b""
     async for piece in request.stream():
         body += piece
@@ -210,7 +208,7 @@ async def _form(request: Request) -> dict[str, str]:
 
 
 def cookie_of(host: str) -> str:
-    """The cookie of a server: browsers know no ports when they keep cookies, so each has a name of its own."""
+    """Return the cookie name for a server: browsers share cookies across ports, so the name includes the port."""
     _, _, port = host.rpartition(":")
     return f"{COOKIE}-{port if port.isascii() and port.isdigit() else 0}"
 
@@ -220,7 +218,7 @@ def _cookie(request: Request) -> str:
 
 
 def _local(path: str) -> str:
-    """A path of this site to go on to; nothing if it leads elsewhere."""
+    """Return a path to redirect to if it is on this site, otherwise nothing."""
     is_local = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
     return path if is_local else ""
 
@@ -228,6 +226,6 @@ def _local(path: str) -> str:
 async def _static(request: Request) -> Response:
     name = request.path_params["name"]
     if name not in _STATIC:
-        return Response("there is no such file\n", 404, media_type="text/plain")
+        return Response("file not found\n", 404, media_type="text/plain")
     content = files("icefloe.ui").joinpath("static", name).read_bytes()
     return Response(content, headers={"cache-control": "max-age=3600"}, media_type=_STATIC[name])

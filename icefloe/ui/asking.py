@@ -1,4 +1,4 @@
-"""Decides what a page gets and gives: who asks, the names in its path, links to other pages, and templates."""
+"""Request and response of a page: visitor, names in the path, links to other pages, and templates."""
 
 import datetime as dt
 import time
@@ -28,22 +28,22 @@ _CELL = 120
 
 
 _STATUSES: tuple[tuple[type[Exception], int, str], ...] = (
-    (errors.NoSuchObjectError, 404, "Not here"),
+    (errors.NoSuchObjectError, 404, "Not found"),
     (errors.ForbiddenError, 403, "Not allowed"),
-    (errors.InvalidInputError, 400, "That was not understood"),
-    (errors.StateError, 409, "Not possible now"),
-    (errors.StorageError, 502, "The storage does not answer as it should"),
-    (errors.ServiceUnavailableError, 503, "A service does not answer"),
-    (errors.IcefloeError, 500, "This did not work"),
+    (errors.InvalidInputError, 400, "Invalid request"),
+    (errors.StateError, 409, "Not possible in the current state"),
+    (errors.StorageError, 502, "Storage error"),
+    (errors.ServiceUnavailableError, 503, "Service unavailable"),
+    (errors.IcefloeError, 500, "Error"),
 )
 
 
 def told(error: BaseException) -> tuple[int, str, str]:
-    """What a page says of an error: a status, a title and a message."""
+    """Return status, title and message of the page for an error."""
     for kind, status, title in _STATUSES:
         if isinstance(error, kind):
             return status, title, str(error)
-    return 500, "A fault of icefloe", "The log of the server says more."
+    return 500, "Internal error", "See the server log for details."
 
 
 def _ago(timestamp_ms: int | None) -> str:
@@ -97,7 +97,7 @@ _TEMPLATES.globals["version"] = __version__
 
 @dataclass
 class Page:
-    """One request for a page, understood."""
+    """A parsed page request."""
 
     site: Site
     request: Request
@@ -107,66 +107,66 @@ class Page:
 
     @property
     def root(self) -> str:
-        """Where the pages begin."""
+        """The root path of the pages."""
         return str(self.request.scope.get("root_path", "")).rstrip("/")
 
     def name(self, parameter: str) -> str:
-        """A name in the path."""
+        """Return a name in the path."""
         return decode_name(self.request.path_params[parameter])
 
     @property
     def namespace(self) -> Identifier:
-        """The namespace in the path."""
+        """Return the namespace in the path."""
         return decode_namespace(self.request.path_params["namespace"])
 
     def query(self, name: str, default: str = "") -> str:
-        """A parameter behind the question mark, without spaces around it."""
+        """Return a query parameter, stripped of surrounding spaces."""
         return self.request.query_params.get(name, default).strip()
 
     def number(self, name: str, default: int = 0, most: int = 1_000_000) -> int:
-        """A parameter that is a count."""
+        """Return a query parameter that is a non-negative integer."""
         text = self.query(name)
         if not text:
             return default
         if not (text.isascii() and text.isdigit()) or int(text) > most:
-            raise errors.InvalidInputError(f"{name} is {text!r:.40}; it is a whole number of at most {most}")
+            raise errors.InvalidInputError(f"{name} must be an integer between 0 and {most}, not {text!r:.40}")
         return int(text)
 
     def link(self, *segments: str, **query: object) -> str:
-        """A link to a page, by segments that are encoded already."""
+        """Return a link to a page, from segments that are already URL-encoded."""
         given = {key: value for key, value in query.items() if value not in (None, "", 0)}
         return "/".join([self.root, *segments]) + (f"?{urlencode(given)}" if given else "")
 
     def to_catalog(self, catalog: str) -> str:
-        """The page of a catalog."""
+        """Return the link to a catalog."""
         return self.link("c", encode_name(catalog))
 
     def to_namespace(self, catalog: str, namespace: Identifier) -> str:
-        """The page of a namespace."""
+        """Return the link to a namespace."""
         return self.link("c", encode_name(catalog), encode_namespace(namespace))
 
     def to_table(self, catalog: str, identifier: Identifier, page: str = "", **query: object) -> str:
-        """A page of a table."""
+        """Return the link to a page of a table."""
         segments = ["t", encode_name(catalog), encode_namespace(identifier[:-1]), encode_name(identifier[-1])]
         return self.link(*segments, *([page] if page else []), **query)
 
     def to_view(self, catalog: str, identifier: Identifier) -> str:
-        """The page of a view."""
+        """Return the link to a view."""
         return self.link("v", encode_name(catalog), encode_namespace(identifier[:-1]), encode_name(identifier[-1]))
 
     def render(self, template: str, /, status: int = 200, **context: Any) -> Response:
-        """An answer from a template."""
+        """Render a template."""
         context = {"page": self, "site": self.site, "visitor": self.visitor, "theme": theme_of(self.request), **context}
         return HTMLResponse(_TEMPLATES.get_template(template).render(context), status)
 
     def go(self, link: str) -> Response:
-        """An answer that leads to another page."""
+        """Redirect to another page."""
         return RedirectResponse(link, 303)
 
 
 @dataclass(frozen=True, slots=True)
 class Pager:
-    """Which part of a long list is shown, and the way to its neighbours."""
+    """The current page of a long list, with links to the previous and next one."""
 
     text: str
     before: str | None
@@ -174,7 +174,7 @@ class Pager:
 
 
 def pager(first: int, step: int, total: int, link: Callable[[int], str]) -> Pager | None:
-    """The pager of a list; none if it is short."""
+    """Return the pager of a list; None if everything fits on one page."""
     if total <= step:
         return None
     text = f"{first + 1:,} – {min(first + step, total):,} of {total:,}"
@@ -184,13 +184,13 @@ def pager(first: int, step: int, total: int, link: Callable[[int], str]) -> Page
 
 
 def theme_of(request: Request) -> str:
-    """Light, dark, or as the system has it."""
+    """Return the selected theme: light, dark or auto."""
     chosen = request.cookies.get(THEME, "")
     return chosen if chosen in ("light", "dark") else "auto"
 
 
 def render_bare(request: Request, template: str, status: int, **context: Any) -> Response:
-    """An answer for one who is not let in yet."""
+    """Render a template for a visitor who is not signed in."""
     root = str(request.scope.get("root_path", "")).rstrip("/")
     shown = _TEMPLATES.get_template(template).render(theme=theme_of(request), root=root, **context)
     return HTMLResponse(shown, status)
@@ -198,7 +198,7 @@ def render_bare(request: Request, template: str, status: int, **context: Any) ->
 
 @dataclass
 class TablePage:
-    """A request for a page of one table, at the snapshot that it names."""
+    """A request for a page of a table, at the selected snapshot."""
 
     page: Page
     catalog: str
@@ -208,7 +208,7 @@ class TablePage:
 
     @staticmethod
     def of(page: Page, tab: str) -> "TablePage":
-        """The table that the path names."""
+        """Load the table named in the path."""
         catalog = page.name("catalog")
         identifier = (*page.namespace, page.name("table"))
         return TablePage(page, catalog, identifier, page.site.table(page.visitor, catalog, identifier), tab)
@@ -220,33 +220,33 @@ class TablePage:
 
     @cached_property
     def version(self) -> str:
-        """The branch, tag, snapshot or time that is looked at; empty for the current state."""
+        """The selected branch, tag, snapshot or time; empty for the current state."""
         return self.page.query("at")
 
     @cached_property
     def at(self) -> At:
-        """The same as arguments of scans."""
+        """The selected version as arguments of scans."""
         return choose_version(self.metadata, self.version or None)
 
     @cached_property
     def snapshot(self) -> md.Snapshot | None:
-        """The snapshot that is looked at."""
+        """The selected snapshot."""
         return choose_snapshot(self.metadata, self.at.get("snapshot_id"), self.at.get("ref"), self.at.get("as_of"))
 
     @property
     def text(self) -> str:
-        """The name for command lines."""
+        """The table name as the command line takes it."""
         name = show_table(self.identifier)
         several = len(self.page.site.catalogs) > 1
         return f"{show_table((self.catalog,))}.{name}" if several else name
 
     def link(self, page: str = "", **query: object) -> str:
-        """Another page of the table, at the same snapshot unless the query says otherwise."""
+        """Return a link to another page of the table, at the same snapshot unless the query overrides it."""
         return self.page.to_table(self.catalog, self.identifier, page, **{"at": self.version, **query})
 
     @property
     def state(self) -> tuple[object, ...]:
-        """What tells one state of the table from another, also where metadata has no file of its own."""
+        """Key that identifies the state of the table, even if its metadata has no file."""
         metadata = self.metadata
         return (
             self.table.metadata_location,
@@ -256,17 +256,17 @@ class TablePage:
         )
 
     def ask(self, what: str, title: str, work: Work, *more: object) -> Job:
-        """Work on the state that is looked at, which never changes; done once for all who ask."""
+        """Run work on the selected, immutable state; it is done once and shared by all requests."""
         snapshot = None if self.snapshot is None else self.snapshot.snapshot_id
         key = (what, self.catalog, self.identifier, *self.state, snapshot, *more)
         return self.page.site.jobs.ask(key, title, (self.catalog, self.identifier), work)
 
     def render(self, template: str, /, status: int = 200, **context: Any) -> Response:
-        """An answer from a template about this table."""
+        """Render a template about this table."""
         return self.page.render(template, status, subject=self, **context)
 
     def render_job(self, template: str, job: Job, make: Callable[[Any], Mapping[str, Any]], **context: Any) -> Response:
-        """An answer from the result of a job; how far it is, while it is under way."""
+        """Render the result of a job, or its progress while it is running."""
         if not job.done.is_set():
             return self.render("waiting.html", job=job, **context)
         if job.error is not None:

@@ -1,4 +1,4 @@
-"""`icefloe ui`: decides which catalogs the page shows, and at which address; only this machine is let in, with a token."""
+"""`icefloe ui`: serve catalogs on a local address, protected by a token."""
 
 import argparse
 import os
@@ -28,19 +28,19 @@ PORT = 4777
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
-    parser.add_argument("--catalog", "-c", action="append", metavar="NAME", help="a catalog to show; all without it")
-    parser.add_argument("--config", metavar="FILE", help="the configuration file")
+    """Add the options of the command."""
+    parser.add_argument("--catalog", "-c", action="append", metavar="NAME", help="catalog to show; all by default")
+    parser.add_argument("--config", metavar="FILE", help="configuration file")
     parser.add_argument(
-        "--warehouse", metavar="FOLDER", help="a folder with an embedded catalog, in place of configured ones"
+        "--warehouse", metavar="FOLDER", help="directory of an embedded catalog, instead of configured ones"
     )
-    parser.add_argument("--port", type=int, default=PORT, help=f"the port to listen at ({PORT}); 0 for any")
-    parser.add_argument("--write", action="store_true", help="let pages run maintenance, tag and roll back")
+    parser.add_argument("--port", type=int, default=PORT, help=f"port to listen on ({PORT}); 0 for any free port")
+    parser.add_argument("--write", action="store_true", help="allow maintenance, tags and rollbacks from the page")
     parser.add_argument("--open", action="store_true", help="open the page in a browser")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until the process is told to stop."""
+    """Serve until the process is stopped."""
     site = open_site(arguments.config, arguments.catalog, arguments.warehouse, is_writable=arguments.write)
     gate = TokenGate()
     config = uvicorn.Config(
@@ -54,8 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
     )
     listener = _listen(arguments.port)
     address = f"http://127.0.0.1:{listener.getsockname()[1]}/?token={gate.token}"
-    words = "pages may change tables" if site.is_writable else "read only"
-    sys.stderr.write(f"{', '.join(site.catalogs)} ({words}) at\n\n    {address}\n\nCtrl+C ends it.\n")
+    words = "writable" if site.is_writable else "read-only"
+    sys.stderr.write(f"{', '.join(site.catalogs)} ({words}) at\n\n    {address}\n\nPress Ctrl+C to stop.\n")
     sys.stderr.flush()
     if arguments.open:
         webbrowser.open(address)
@@ -74,16 +74,16 @@ def _listen(port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         raise InvalidPropertyError(
-            f"port {port} cannot be listened at ({error.strerror}); --port 0 takes a free one"
+            f"cannot listen on port {port} ({error.strerror}); --port 0 selects a free port"
         ) from None
     return listener
 
 
 def open_site(config: str | None, names: list[str] | None, warehouse: str | None, *, is_writable: bool = False) -> Site:
-    """The catalogs that are asked for: those named, all that are configured, or the embedded one."""
+    """Open the selected catalogs: those named, all configured ones, or the embedded one."""
     if warehouse is not None:
         if not os.path.isfile(os.path.join(warehouse, "catalog.db")):
-            raise InvalidPropertyError(f"{warehouse!r} is no folder with an embedded catalog: it has no catalog.db")
+            raise InvalidPropertyError(f"{warehouse!r} has no embedded catalog: catalog.db is missing")
         return Site({EMBEDDED_CATALOG: embedded_catalog(warehouse)}, is_writable=is_writable)
     configuration = find_configuration(config)
     chosen = names or configuration.names()
@@ -91,7 +91,7 @@ def open_site(config: str | None, names: list[str] | None, warehouse: str | None
         if os.path.isfile(os.path.join(EMBEDDED_WAREHOUSE, "catalog.db")):
             return Site({EMBEDDED_CATALOG: embedded_catalog()}, is_writable=is_writable)
         raise InvalidPropertyError(
-            "no catalog is configured: `icefloe init` makes one here, and `icefloe catalog add` names one that you have"
+            "no catalog is configured: run `icefloe init` to create one here or `icefloe catalog add` to add an existing one"
         )
     catalogs = {name: _open(configuration, name) for name in chosen}
     return Site(catalogs, {name: _sources(configuration, name) for name in chosen}, is_writable)

@@ -1,4 +1,4 @@
-"""What the manifests of a snapshot come to, in one pass and little memory: sizes of files, the first of every order, bounds."""
+"""Aggregates over the manifests of a snapshot, in one pass and little memory: file sizes, top files, column bounds."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ from icefloe.table import Table
 from icefloe.ui.charts import Overlap
 
 MOST = 1000
-"""How many files of an order are kept; others are reached by a filter."""
+"""Number of files kept for each sort order; others can be found with a filter."""
 ORDERS: Mapping[str, tuple[str, str] | None] = {
     "listed": None,
     "largest": ("file_size_in_bytes", "descending"),
@@ -28,12 +28,12 @@ _BUFFERED = 100_000
 _RANGES = 120
 _PLACES = 240
 _BARS = 11
-"""How many columns a histogram has at least, so that few are not broad."""
+"""Minimum number of bars in a histogram, so that a few bars are not too wide."""
 
 
 @dataclass
 class FilesDigest:
-    """Counts of the files that match, their sizes by powers of two, and the first of each order."""
+    """Counts of the matching files, their sizes by powers of two, and the first files of each order."""
 
     files: int = 0
     data_files: int = 0
@@ -43,18 +43,18 @@ class FilesDigest:
     delete_records: int = 0
     delete_bytes: int = 0
     by_power: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(64, np.int64))
-    """How many data files have a size from 2^n on."""
+    """Number of data files with a size from 2^n up to 2^(n+1)."""
     bytes_by_power: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(64, np.int64))
     first: dict[str, pa.Table] = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:
-        """About how much memory it takes."""
+        """Approximate size in memory."""
         return 2048 + sum(int(table.nbytes) for table in self.first.values())
 
     @property
     def median_power(self) -> int | None:
-        """The power of two below the median size of a data file."""
+        """The power of two below the median data file size."""
         if not self.data_files:
             return None
         return int(np.searchsorted(np.cumsum(self.by_power), self.data_files / 2))
@@ -87,10 +87,10 @@ def _first(files: pa.Table, order: tuple[str, str] | None) -> pa.Table:
 
 
 def digest_files(table: Table, at: At, where: str | None, listener: Listener) -> FilesDigest:
-    """The files of a snapshot that match a filter on the columns of the metadata table `files`."""
+    """Aggregate the files of a snapshot that match a filter on the metadata table `files`."""
     digest = FilesDigest()
     known = {field.name for field in table.inspect.scan("files").schema.fields}
-    # An unpartitioned table has no such column.
+    # Unpartitioned tables have no such column.
     fields = [name for name in _FILES if name in known]
     scan = table.inspect.scan("files", row_filter=where, selected_fields=fields, **at)
     total = _files_in(table, at)
@@ -117,7 +117,7 @@ def _files_in(table: Table, at: At) -> int:
 
 @dataclass
 class ColumnDigest:
-    """What the metrics of all data files say of a column."""
+    """Aggregated metrics of a column over all data files."""
 
     files: int = 0
     without_bounds: int = 0
@@ -131,7 +131,7 @@ class ColumnDigest:
 
 
 def digest_column(table: Table, at: At, name: str, listener: Listener) -> ColumnDigest:
-    """The metrics of a column, folded; deleted rows count, as metrics know nothing of them."""
+    """Aggregate the metrics of a column; these include deleted rows."""
     digest = ColumnDigest()
     lower, upper = list[pa.Array](), list[pa.Array]()
     total = _files_in(table, at)
@@ -165,7 +165,7 @@ def _metrics(table: Table, at: At, name: str) -> Iterator[pa.StructArray]:
 
 
 def _added(total: int | None, counts: pa.Array) -> int | None:
-    """One unknown count makes the sum unknown."""
+    """Add counts to a total; one unknown count makes the total unknown."""
     if total is None or counts.null_count:
         return None
     return total + int(pc.sum(counts).as_py() or 0)
@@ -175,7 +175,7 @@ def _bounds(digest: ColumnDigest, lows: pa.ChunkedArray, highs: pa.ChunkedArray)
     try:
         digest.low, digest.high = pc.min(lows).as_py(), pc.max(highs).as_py()
     except pa.ArrowNotImplementedError:
-        # A type without an order.
+        # Arrow has no ordering for this type.
         return
     numbers = _numbers(lows, highs)
     if numbers is None or digest.low is None:
@@ -192,7 +192,7 @@ def _edge(value: object) -> str:
 def _numbers(
     lows: pa.ChunkedArray, highs: pa.ChunkedArray
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None:
-    """Bounds as numbers of the same order: their own, or ranks among all bounds."""
+    """Map bounds to numbers in the same order: their values, or their ranks among all bounds."""
     kind = lows.type
     if pa.types.is_date32(kind):
         lows, highs = lows.cast(pa.int32()), highs.cast(pa.int32())
@@ -226,13 +226,13 @@ def _overlap(starts: npt.NDArray[np.float64], ends: npt.NDArray[np.float64], fir
 def _depth_at(
     starts: npt.NDArray[np.float64], ends: npt.NDArray[np.float64], places: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.int64]:
-    """How many ranges hold each of some places: those that began, without those that ended before."""
+    """Return how many ranges contain each point: those that started minus those that ended before."""
     begun: npt.NDArray[np.int64] = np.searchsorted(starts, places, side="right")
     return begun - np.searchsorted(ends, places, side="left")
 
 
 def size_bars(digest: FilesDigest) -> list[tuple[int, int, int]]:
-    """Powers of two with counts and bytes, from the smallest that occurs to the largest."""
+    """Return powers of two with counts and bytes, from the smallest to the largest that occurs."""
     used = np.nonzero(digest.by_power)[0]
     if not len(used):
         return []
@@ -243,5 +243,5 @@ def size_bars(digest: FilesDigest) -> list[tuple[int, int, int]]:
 
 
 def power_of(size: float) -> float:
-    """Where a size stands among powers of two."""
+    """Return the base-2 logarithm of a size."""
     return math.log2(max(size, 1))

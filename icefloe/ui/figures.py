@@ -1,4 +1,4 @@
-"""What metadata alone says of a table: totals by snapshot, how they went on, and where branches stand."""
+"""Figures from table metadata alone: totals by snapshot, changes, and the state of branches."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _MANY_SNAPSHOTS = 500
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What the summary of a snapshot says; None of what it leaves out."""
+    """Totals from a snapshot summary; None if missing there."""
 
     records: int | None = None
     data_files: int | None = None
@@ -25,12 +25,12 @@ class Totals:
 
     @property
     def rows(self) -> int | None:
-        """Live rows, as far as deletes by position say; deletes by value are not counted."""
+        """Live rows after position deletes; equality deletes are not counted."""
         return None if self.records is None else self.records - (self.position_deletes or 0)
 
     @property
     def mean_size(self) -> float | None:
-        """How large a data file is on average."""
+        """Average size of a data file."""
         return self.bytes / self.data_files if self.bytes is not None and self.data_files else None
 
 
@@ -45,7 +45,7 @@ _KEYS = (
 
 
 def totals_of(snapshot: md.Snapshot | None) -> Totals:
-    """The totals of a snapshot; of an empty table, zeros."""
+    """Return the totals of a snapshot; zeros for an empty table."""
     if snapshot is None:
         return Totals(0, 0, 0, 0, 0, 0)
     return Totals(*(_number(snapshot, key) for key in _KEYS))
@@ -56,13 +56,13 @@ def _number(snapshot: md.Snapshot, key: str) -> int | None:
     try:
         return None if text is None else int(text)
     except ValueError:
-        # Other writers may put anything there.
+        # Other writers may store anything here.
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a commit did."""
+    """The changes of a commit."""
 
     added_rows: int
     removed_rows: int
@@ -70,7 +70,7 @@ class Change:
     removed_files: int
     added_deletes: int
     rewritten_rows: int = 0
-    """Rows that are in other files now, and are the same."""
+    """Unchanged rows that were moved to other files."""
 
     def __str__(self) -> str:
         parts = [f"{self.rewritten_rows:,} rows rewritten"] if self.rewritten_rows else []
@@ -84,7 +84,7 @@ class Change:
 
 
 def change_of(snapshot: md.Snapshot) -> Change:
-    """What the summary of a commit says that it did."""
+    """Return the changes according to the summary of a commit."""
 
     def number(key: str) -> int:
         return _number(snapshot, key) or 0
@@ -108,7 +108,7 @@ def _signed(added: int, removed: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RefState:
-    """A branch or tag, and how far it is from main."""
+    """A branch or tag, and how far it is ahead of and behind main."""
 
     name: str
     is_tag: bool
@@ -119,7 +119,7 @@ class RefState:
 
 
 def refs_of(metadata: md.TableMetadata) -> list[RefState]:
-    """Branches and tags, main first."""
+    """Return branches and tags, main first."""
     main = _ancestors(metadata, metadata.current_snapshot_id)
     states = []
     for name, ref in sorted(
@@ -133,7 +133,7 @@ def refs_of(metadata: md.TableMetadata) -> list[RefState]:
 
 
 def history_of(metadata: md.TableMetadata, head: int | None) -> list[md.Snapshot]:
-    """The snapshots that lead to one, the oldest first."""
+    """Return the ancestors of a snapshot and itself, oldest first."""
     known, line = metadata.snapshots_by_id, list[md.Snapshot]()
     seen = set[int]()
     while head is not None and head in known and head not in seen:
@@ -149,7 +149,7 @@ def _ancestors(metadata: md.TableMetadata, head: int | None) -> set[int]:
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """What a glance at the summaries says of a table's health: a level and why."""
+    """Health of a table estimated from summaries: a level and its reasons."""
 
     level: str
     """good, fair or poor."""
@@ -157,7 +157,7 @@ class Sign:
 
 
 def glance(metadata: md.TableMetadata, now: Totals) -> Sign:
-    """A first judgement, from averages; `health` reads manifests and knows better."""
+    """Estimate the health from averages; `health` reads manifests and is exact."""
     reasons = list(_reasons(metadata, now))
     return Sign("good" if not reasons else "fair" if len(reasons) == 1 else "poor", reasons)
 
@@ -165,10 +165,10 @@ def glance(metadata: md.TableMetadata, now: Totals) -> Sign:
 def _reasons(metadata: md.TableMetadata, now: Totals) -> Iterable[str]:
     target = props.WRITE_TARGET_FILE_SIZE_BYTES.of(metadata.properties)
     if (now.data_files or 0) > _MANY_FILES and now.mean_size is not None and now.mean_size < _SMALL * target:
-        yield "small files on average"
+        yield "small files"
     if now.position_deletes and now.records and now.position_deletes > 0.1 * now.records:
-        yield "more than a tenth of the rows are deleted"
+        yield "more than 10% of rows deleted"
     if now.equality_deletes:
-        yield "deletes by value"
+        yield "equality deletes"
     if len(metadata.snapshots) > _MANY_SNAPSHOTS:
         yield f"{len(metadata.snapshots):,} snapshots"

@@ -1,4 +1,4 @@
-"""Decides which requests are answered at all: the token of `icefloe ui`, names of hosts, origins of forms, and headers of answers."""
+"""Protection of requests: the token of `icefloe ui`, host names, form origins and security headers."""
 
 import hmac
 import secrets
@@ -16,7 +16,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self';"
     " frame-ancestors 'none'; base-uri 'none'"
 )
-"""What a page may load: its own style sheet and script, and nothing else from anywhere."""
+"""Content security policy: only the style sheet and script of this site."""
 HEADERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
@@ -30,55 +30,55 @@ LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class TokenGate:
-    """Lets in whoever has the token that was printed when the pages were started."""
+    """Accepts the token that was printed at startup."""
 
     def __init__(self, token: str | None = None) -> None:
         self.token = token or secrets.token_urlsafe(24)
 
     def visitor(self, scope: Mapping[str, object], credential: str | None) -> Visitor | None:  # noqa: ARG002 - the protocol's
-        """The owner, with the right token."""
+        """Return the owner if the token is valid."""
         return Owner() if credential is not None and self.accepts(credential) else None
 
     def accepts(self, credential: str) -> bool:
-        """Whether it is the token."""
+        """Whether the credential is the token."""
         return hmac.compare_digest(credential.encode(), self.token.encode())
 
 
 class FormKeys:
-    """Words that forms carry, which only our own pages know: a form of another page cannot have them."""
+    """Keys in forms against cross-site request forgery: only pages of this site know them."""
 
     def __init__(self) -> None:
         self._secret = secrets.token_bytes(32)
 
     def of(self, credential: str | None) -> str:
-        """The word of a visitor's forms."""
+        """Return the form key of a visitor."""
         return hmac.new(self._secret, (credential or "").encode(), sha256).hexdigest()
 
     def fits(self, given: str, credential: str | None) -> bool:
-        """Whether a form has the right word."""
+        """Whether a form has the right key."""
         return hmac.compare_digest(given.encode(), self.of(credential).encode())
 
 
 def is_own_origin(headers: Headers) -> bool:
-    """Whether a form was sent by a page of this very host."""
+    """Whether a form was sent by a page of the same origin."""
     origin, host = headers.get("origin"), headers.get("host", "")
     return origin is not None and bool(host) and urlsplit(origin).netloc == host
 
 
 class Hardened:
-    """Refuses hosts that are not ours, sees paths as they came, and gives every answer the headers that keep pages closed."""
+    """Middleware that rejects foreign hosts, keeps paths undecoded, and adds security headers to every response."""
 
     def __init__(self, app: ASGIApp, hosts: frozenset[str] | None) -> None:
         self._app = app
         self._hosts = hosts
-        """None: whoever mounts the pages decides."""
+        """Allowed host names; None if the mounting server checks them."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        # An encoded slash is a part of a name.
+        # An encoded slash is part of a name.
         scope["path"] = scope["raw_path"].decode("ascii", "replace")
 
         async def answer(message: Message) -> None:
@@ -91,7 +91,8 @@ class Hardened:
 
         if self._hosts is not None and _host(Headers(scope=scope).get("host", "")) not in self._hosts:
             refusal = PlainTextResponse(
-                "This page is for its own machine: the host of the request is not one of it.\n", 403
+                "Forbidden: this page is served to the local machine only, and the host of the request is not local.\n",
+                403,
             )
             await refusal(scope, receive, answer)
             return

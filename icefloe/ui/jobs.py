@@ -1,4 +1,4 @@
-"""Work that takes longer than a page may wait for: in the background, once for all who ask for the same, with how far it is."""
+"""Background jobs for work that takes too long for a request: shared by equal requests, with progress."""
 
 import itertools
 import logging
@@ -18,7 +18,7 @@ from icefloe.progress import Listener, Progress
 LOG = logging.getLogger("icefloe.ui")
 
 PATIENCE = 1.5
-"""How many seconds a page waits for work before it shows how far it is."""
+"""Seconds that a page waits for a job before it shows its progress."""
 _THREADS = 3
 _SHOWN = 200
 _A_RESULT = 4096
@@ -26,7 +26,7 @@ _A_RESULT = 4096
 
 @dataclass(eq=False)
 class Job:
-    """Some work, under way or done."""
+    """A running or finished job."""
 
     number: int
     key: Hashable
@@ -34,7 +34,7 @@ class Job:
     catalog: str
     identifier: Identifier
     is_listed: bool
-    """Whether it is one that a user started, and not what a page needs."""
+    """Whether a user started the job, as opposed to a page that needs its result."""
     started: float = field(default_factory=time.time)
     ended: float | None = None
     progress: Progress | None = None
@@ -44,34 +44,34 @@ class Job:
 
     @property
     def seconds(self) -> float:
-        """How long it took, or takes by now."""
+        """Elapsed time."""
         return (self.ended or time.time()) - self.started
 
     @property
     def state(self) -> str:
-        """A word for how it stands."""
+        """The state in one word."""
         if not self.done.is_set():
             return "running" if self.progress is not None else "waiting"
         return "failed" if self.error is not None else "done"
 
     @property
     def message(self) -> str:
-        """What went wrong; faults of our own are in the log alone."""
+        """The error message; internal errors are only in the log."""
         if self.error is None:
             return ""
-        return str(self.error) if isinstance(self.error, IcefloeError) else "it failed; the log says why"
+        return str(self.error) if isinstance(self.error, IcefloeError) else "failed; see the server log"
 
 
 Work = Callable[[Listener], Any]
 
 
 class Jobs:
-    """Jobs by key; results are kept while there is room for them."""
+    """Jobs by key; results are cached up to a total size."""
 
     def __init__(self, capacity: int = 256 << 20) -> None:
         self._pages = ThreadPoolExecutor(_THREADS, thread_name_prefix="icefloe-ui")
         self._long = ThreadPoolExecutor(_THREADS, thread_name_prefix="icefloe-ui-jobs")
-        """What users start may take hours, and no page waits for that."""
+        """Pool for jobs that users start, which may take hours; no page waits for them."""
         self._lock = threading.Lock()
         self._running: dict[Hashable, Job] = {}
         self._results: BoundedCache[Hashable, Job] = BoundedCache(capacity, _weight, keeps_newest=True)
@@ -81,42 +81,42 @@ class Jobs:
     def ask(
         self, key: Hashable, title: str, place: tuple[str, Identifier], work: Work, *, patience: float = PATIENCE
     ) -> Job:
-        """The job that does this work, started now unless it is there already; a page waits for it, but not for long."""
+        """Return the job for this work, started unless it exists, after a short wait for its result."""
         with self._lock:
             job = self._results.find(key) or self._running.get(key)
             if job is None:
                 job = self._start(key, title, place, work, is_listed=False)
         job.done.wait(patience)
         if job.error is not None:
-            # What failed once may work when the page is asked for again.
+            # A failed job is started again by the next request.
             self._results.pop(key)
         return job
 
     def begin(self, key: Hashable, title: str, place: tuple[str, Identifier], work: Work) -> Job:
-        """Start what a user asks for, unless the same is under way."""
+        """Start a job for a user, unless the same job is running."""
         with self._lock:
             job = self._running.get(key)
             return job or self._start(key, title, place, work, is_listed=True)
 
     def forget(self, key: Hashable) -> None:
-        """Let go of a result, so that it is made anew."""
+        """Discard a result, so that it is computed again."""
         self._results.pop(key)
 
     def peek(self, key: Hashable) -> Job | None:
-        """The job of a key, if there is one."""
+        """Return the job of a key, if there is one."""
         return self._running.get(key) or self._results.find(key)
 
     def numbered(self, number: int) -> Job | None:
-        """A job that a user started."""
+        """Return a job that a user started, by number."""
         return next((job for job in self.listed() if job.number == number), None)
 
     def listed(self) -> list[Job]:
-        """The jobs that users started, the newest first."""
+        """Return the jobs that users started, newest first."""
         with self._lock:
             return list(self._listed)
 
     def close(self) -> None:
-        """Begin nothing any more."""
+        """Start no further jobs."""
         for pool in (self._pages, self._long):
             pool.shutdown(wait=False, cancel_futures=True)
 

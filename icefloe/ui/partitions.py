@@ -1,4 +1,4 @@
-"""Partitions of a snapshot: what they sum up to, how they are named for people, and the filter that finds their files."""
+"""Partitions of a snapshot: totals, readable names, and filters that select their files."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,17 +13,17 @@ from icefloe.progress import Listener, Progress
 from icefloe.table import Table
 
 _COUNTS = ("year", "month", "hour")
-"""Transforms whose results are plain numbers, which say nothing to people."""
+"""Transforms with integer results that need formatting to be readable."""
 
 
 def digest_partitions(table: Table, at: At, listener: Listener) -> pa.Table:
-    """The partitions of a snapshot."""
+    """Return the partitions of a snapshot."""
     listener(Progress("manifests", 0, 0))
     return table.inspect.scan("partitions", **at).to_arrow()
 
 
 def partition_filter(partition: Mapping[str, object]) -> str:
-    """The condition on the metadata table `files` that one partition meets."""
+    """Return the filter on the metadata table `files` that selects one partition."""
     return " and ".join(_equals(f"partition.{_quoted(name)}", value) for name, value in partition.items())
 
 
@@ -44,7 +44,7 @@ def _equals(column: str, value: object) -> str:
 
 
 def counted_fields(metadata: TableMetadata) -> Mapping[str, PartitionField]:
-    """The fields whose values are counted since 1970, by name."""
+    """Return the fields whose values count units since 1970, by name."""
     return {
         field.name: field
         for spec in metadata.partition_specs
@@ -54,7 +54,7 @@ def counted_fields(metadata: TableMetadata) -> Mapping[str, PartitionField]:
 
 
 def shown_partition(partition: Mapping[str, object] | None, counted: Mapping[str, PartitionField]) -> str:
-    """A partition in one line."""
+    """Format a partition in one line."""
     return " / ".join(f"{name}={_shown(value, counted.get(name))}" for name, value in (partition or {}).items())
 
 
@@ -62,13 +62,13 @@ def _shown(value: object, field: PartitionField | None) -> str:
     if value is None:
         return "null"
     if field is not None and isinstance(value, int):
-        # Years, months and hours need no source type for that.
-        return str(field.transform.to_human(value, None))  # type: ignore[arg-type]  # as said
+        # Years, months and hours do not need the source type.
+        return str(field.transform.to_human(value, None))  # type: ignore[arg-type]  # see above
     return str(value)
 
 
 def sorted_partitions(partitions: pa.Table, column: str, offset: int, count: int) -> list[dict[str, Any]]:
-    """Some rows of partitions in descending order of a column."""
+    """Return a range of the partitions sorted by a column in descending order."""
     indices = pc.sort_indices(partitions.column(column), sort_keys=[("", "descending")])
     rows: list[dict[str, Any]] = partitions.take(indices.slice(offset, count)).to_pylist()
     return rows

@@ -1,4 +1,4 @@
-"""Decides which properties of tables, views and namespaces a page shows: those that are known to hold no secret."""
+"""Which properties of tables, views and namespaces are shown: those known to hold no secrets."""
 
 import re
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ _SHOWN = re.compile(
 
 
 def shown_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties as a page shows them, by key: values of unknown keys are struck out."""
+    """Return the properties sorted by key, with the values of unknown keys masked."""
     return {
         key: without_credentials(value) if _SHOWN.fullmatch(key) else HIDDEN
         for key, value in sorted(properties.items())

@@ -1,4 +1,4 @@
-"""Decides how much of a stream of rows a page reads: so many rows, and for so long."""
+"""The first rows of a stream, limited by number and time."""
 
 import time
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 SECONDS = 20.0
-"""After so long a page shows the rows that came by then."""
+"""Time limit in seconds, after which a page shows the rows read so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,37 +15,37 @@ class FirstRows:
 
     table: pa.Table
     is_whole: bool
-    """Whether the stream has no further rows."""
+    """Whether the stream has no more rows."""
     is_late: bool
-    """Whether time was up before there were enough."""
+    """Whether the time limit was reached first."""
     seconds: float
 
     @property
     def nbytes(self) -> int:
-        """How much memory they take."""
+        """Size in memory."""
         return int(self.table.nbytes)
 
     @property
     def names(self) -> list[str]:
-        """The columns."""
+        """Column names."""
         return list(self.table.schema.names)
 
     @property
     def numbers(self) -> list[bool]:
-        """Of each column, whether it is one of numbers."""
+        """Whether each column is numeric."""
         return [
             pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
             for kind in self.table.schema.types
         ]
 
     def rows(self) -> list[list[object]]:
-        """The values, row by row."""
+        """Return the values, row by row."""
         columns = [column.to_pylist() for column in self.table.columns]
         return [list(values) for values in zip(*columns, strict=True)] if columns else []
 
 
 def first_rows(reader: pa.RecordBatchReader, most: int, seconds: float = SECONDS) -> FirstRows:
-    """The first rows of a stream, which is closed then."""
+    """Read the first rows of a stream and close it."""
     start = time.monotonic()
     batches, count, is_whole, is_late = list[pa.RecordBatch](), 0, True, False
     try:

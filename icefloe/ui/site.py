@@ -1,4 +1,4 @@
-"""Decides what the pages are about: catalogs by name, and which of their names and tables a visitor gets to see."""
+"""The catalogs that the pages show, restricted to what a visitor may see."""
 
 import time
 from collections import deque
@@ -13,7 +13,7 @@ from icefloe.ui.jobs import Jobs
 from icefloe.ui.visitors import NAMESPACE, TABLE, VIEW, Visitor
 
 MOST_NAMES = 20_000
-"""How many names a search looks through in each catalog."""
+"""Maximum number of names that a search covers in each catalog."""
 _FRESH_SECONDS = 30
 _SEARCH_SECONDS = 2.0
 
@@ -28,7 +28,7 @@ class Name:
 
     @property
     def text(self) -> str:
-        """The name as users write it, without its catalog."""
+        """The name without the catalog."""
         return show(self.identifier)
 
 
@@ -41,68 +41,68 @@ class _Names:
 
 @dataclass(frozen=True)
 class Site:
-    """The catalogs that pages show, and what is allowed on them."""
+    """The catalogs that pages show, and what is allowed."""
 
     catalogs: Mapping[str, Catalog]
     sources: Mapping[str, Mapping[str, tuple[str, str]]] = field(default_factory=dict)
-    """Of each catalog its properties as they may be shown, with where each comes from."""
+    """Properties of each catalog, secrets masked, with their sources."""
     is_writable: bool = False
     """Whether pages may start maintenance and move branches."""
     shows_rows: bool = True
-    """Whether data and delete files are opened. Who writes a table names its files, so that a server must not read for others
-    what they may not read themselves."""
+    """Whether data and delete files are opened. Writers of a table decide which files it references, so a server must not
+    read files on behalf of visitors who may not read them."""
     jobs: Jobs = field(default_factory=Jobs)
     _known: BoundedCache[str, _Names] = field(default_factory=lambda: BoundedCache(64), repr=False)
 
     def shown_catalogs(self, visitor: Visitor) -> list[str]:
-        """The catalogs that a visitor sees."""
+        """Return the catalogs that a visitor may see."""
         return [name for name in self.catalogs if visitor.sees_catalog(name)]
 
     def check_rows(self) -> None:
-        """Fail unless rows are shown."""
+        """Raise an error unless rows are shown."""
         if not self.shows_rows:
             raise errors.ForbiddenError(
-                "this server opens no data files for the page: read rows with a client, which has its own rights"
+                "this server does not show rows in the page; use a client with its own credentials"
             )
 
     def catalog(self, visitor: Visitor, name: str) -> Catalog:
-        """A catalog by name."""
+        """Return a catalog by name."""
         if name not in self.catalogs or not visitor.sees_catalog(name):
-            raise errors.NoSuchObjectError(f"there is no catalog {name!r} here")
+            raise errors.NoSuchObjectError(f"no catalog {name!r}")
         return self.catalogs[name]
 
     def namespaces(self, visitor: Visitor, catalog: str, parent: Identifier = ()) -> Sequence[Identifier]:
-        """The namespaces directly in another, or at the top."""
+        """Return the child namespaces of a namespace, or the top-level ones."""
         return visitor.visible(catalog, self.catalog(visitor, catalog).list_namespaces(parent), NAMESPACE)
 
     def check_namespace(self, visitor: Visitor, catalog: str, namespace: Identifier) -> None:
-        """Fail unless a namespace is there and shown."""
+        """Raise an error unless a namespace exists and is visible."""
         known = self.catalog(visitor, catalog)
         if not visitor.visible(catalog, [namespace], NAMESPACE) or not known.namespace_exists(namespace):
-            raise errors.NoSuchNamespaceError(f"there is no namespace {show(namespace)} in catalog {catalog!r}")
+            raise errors.NoSuchNamespaceError(f"no namespace {show(namespace)} in catalog {catalog!r}")
 
     def tables(self, visitor: Visitor, catalog: str, namespace: Identifier) -> Sequence[Identifier]:
-        """The tables of a namespace."""
+        """Return the tables of a namespace."""
         return visitor.visible(catalog, self.catalog(visitor, catalog).list_tables(namespace), TABLE)
 
     def views(self, visitor: Visitor, catalog: str, namespace: Identifier) -> Sequence[Identifier]:
-        """The views of a namespace; none where catalogs keep none."""
+        """Return the views of a namespace; none if the catalog does not support views."""
         return visitor.visible(catalog, _views(self.catalog(visitor, catalog), namespace), VIEW)
 
     def table(self, visitor: Visitor, catalog: str, identifier: Identifier) -> Table:
-        """A table, if the visitor may read it."""
+        """Return a table, if the visitor may read it."""
         known = self.catalog(visitor, catalog)
         visitor.check_read(catalog, identifier, TABLE)
         return known.load_table(identifier)
 
     def view(self, visitor: Visitor, catalog: str, identifier: Identifier) -> View:
-        """A view, if the visitor may read it."""
+        """Return a view, if the visitor may read it."""
         known = self.catalog(visitor, catalog)
         visitor.check_read(catalog, identifier, VIEW)
         return known.load_view(identifier)
 
     def search(self, visitor: Visitor, text: str, most: int) -> tuple[list[Name], bool]:
-        """Tables and views whose names hold all words of a text, and whether all names were looked at."""
+        """Return tables and views whose names contain all words of a text, and whether all names were searched."""
         words, matches, is_whole = text.lower().split(), list[Name](), True
         for catalog in self.shown_catalogs(visitor):
             known = self._names(catalog)
@@ -121,14 +121,14 @@ class Site:
         return known
 
     def close(self) -> None:
-        """Begin no work any more, and close all catalogs."""
+        """Start no further jobs and close all catalogs."""
         self.jobs.close()
         for catalog in self.catalogs.values():
             catalog.close()
 
 
 def _all_names(catalog_name: str, catalog: Catalog) -> _Names:
-    """The names of a catalog, as many as a search looks through, and as come in the time that it has."""
+    """Return the names of a catalog, within the limits of number and time for a search."""
     waiting, names = deque(catalog.list_namespaces()), list[Name]()
     end = time.monotonic() + _SEARCH_SECONDS
     while waiting and len(names) <= MOST_NAMES and time.monotonic() < end:

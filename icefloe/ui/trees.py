@@ -1,4 +1,4 @@
-"""From a snapshot down to its files, one level at a time: the manifests of its list, and some entries of one manifest."""
+"""The metadata tree below a snapshot, one level at a time: its manifests, and entries of one manifest."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,19 +20,19 @@ _COUNTS = ("added", "existing", "deleted")
 
 @dataclass(frozen=True)
 class ManifestEntries:
-    """Some entries of a manifest."""
+    """A range of the entries of a manifest."""
 
     total: int
     rows: Sequence[Mapping[str, Any]]
 
 
 def manifests_of(table: Table, at: At) -> pa.Table:
-    """The manifests of a snapshot in the order of its list, as the metadata table has them."""
+    """Return the manifests of a snapshot in manifest list order, as in the metadata table."""
     return table.inspect.scan("manifests", **at).to_arrow()
 
 
 def manifest_rows(manifests: pa.Table, first: int, most: int) -> list[dict[str, Any]]:
-    """Some manifests, with their counts added up and the ranges of their partitions in words."""
+    """Return a range of the manifests, with total counts and readable partition ranges."""
     rows: list[dict[str, Any]] = manifests.slice(first, most).to_pylist()
     for number, row in enumerate(rows, first):
         row["number"] = number
@@ -51,7 +51,7 @@ def _range(summary: Mapping[str, Any]) -> str:
 
 
 def files_in(manifests: pa.Table) -> int:
-    """How many live files the manifests name."""
+    """Return the number of live files in the manifests."""
     names = [f"{state}_{kind}_files_count" for state in ("added", "existing") for kind in ("data", "delete")]
     return sum(int(pc.sum(manifests.column(name)).as_py() or 0) for name in names)
 
@@ -64,7 +64,7 @@ def entries_of(
     most: int,
     counted: Mapping[str, PartitionField],
 ) -> ManifestEntries:
-    """Some entries of one manifest of a snapshot; only what is shown of them is read."""
+    """Return a range of the entries of a manifest, reading only the fields that are shown."""
     source = planning.ManifestSource(table.metadata, table.storage, snapshot.snapshot_id, table.schema())
     named = [manifest for manifest in source.manifests(snapshot) if manifest.manifest_path == path]
     if not named:

@@ -1,4 +1,4 @@
-"""Decides what pages ask about the one who looks at them: who it is, and what they may see."""
+"""Protocols for visitors of the pages: identity and permissions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,45 +10,45 @@ TABLE, VIEW, NAMESPACE = "table", "view", "namespace"
 
 
 class Visitor(Protocol):
-    """The one who looks."""
+    """The user who views a page."""
 
     @property
     def name(self) -> str | None:
-        """Who it is, if somebody knows."""
+        """Name of the user, if known."""
         ...
 
     def sees_catalog(self, catalog: str) -> bool:
-        """Whether a catalog is shown."""
+        """Whether the user may see a catalog."""
         ...
 
     def visible(self, catalog: str, names: Sequence[Identifier], noun: str) -> Sequence[Identifier]:
-        """Those of the names that are shown, in the same order."""
+        """Return the names that the user may see, in the same order."""
         ...
 
     def may_read(self, catalog: str, name: Identifier, noun: str) -> bool:
-        """Whether more than a name is shown."""
+        """Whether the user may see more than the name."""
         ...
 
     def check_read(self, catalog: str, name: Identifier, noun: str) -> None:
-        """Fail unless more than a name is shown: as if there were no such thing, if not even its name is."""
+        """Raise an error unless the user may read the object; a "not found" error if even its name is hidden."""
         ...
 
 
 class Gate(Protocol):
-    """Who is let in to the pages."""
+    """Authentication of visitors."""
 
     def visitor(self, scope: Mapping[str, object], credential: str | None) -> Visitor | None:
-        """The one who looks, by the request and the credential that the browser keeps; None: it must be asked for."""
+        """Return the visitor for a request and its credential cookie; None if a sign-in is needed."""
         ...
 
     def accepts(self, credential: str) -> bool:
-        """Whether a credential that was typed in is right, so that the browser may keep it."""
+        """Whether a submitted credential is valid and may be stored in a cookie."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """One who sees everything: the user whose process serves the pages."""
+    """The user whose process serves the pages, and who may see everything."""
 
     name: str | None = None
 
@@ -65,4 +65,4 @@ class Owner:
         return True
 
     def check_read(self, catalog: str, name: Identifier, noun: str) -> None:
-        """Never fails."""
+        """Do nothing: everything may be read."""

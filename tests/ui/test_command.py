@@ -49,7 +49,7 @@ def test_catalogs_come_from_the_configuration(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("HOME", str(tmp_path))
     with pytest.raises(InvalidPropertyError, match="icefloe init"):
         open_site(None, None, None)
-    with pytest.raises(InvalidPropertyError, match=r"no catalog\.db"):
+    with pytest.raises(InvalidPropertyError, match=r"catalog\.db is missing"):
         open_site(None, None, str(tmp_path / "nothing"))
     config = tmp_path / "icefloe.toml"
     config.write_text(

@@ -127,7 +127,7 @@ def test_figures_are_those_of_the_summaries(orders: Table) -> None:
     states = {ref.name: (ref.ahead, ref.behind) for ref in refs_of(orders.metadata)}
     assert states["audit"] == (1, 2)
     assert states["main"] == (0, 0)
-    assert glance(orders.metadata, now).reasons == ["small files on average"]
+    assert glance(orders.metadata, now).reasons == ["small files"]
 
 
 def test_a_rewrite_changes_no_rows(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -18,7 +18,7 @@ def test_a_principal_signs_in_looks_and_signs_out(browser: Browser, tmp_path: Pa
         assert not serious_problems(page)
         page.get_by_label("Token").fill("wrong")
         page.get_by_role("button", name="Sign in").click()
-        assert page.get_by_role("alert").inner_text() == "That token is not right."
+        assert page.get_by_role("alert").inner_text() == "Invalid token."
         page.get_by_label("Token").fill(server.tokens["reader"])
         page.get_by_role("button", name="Sign in").click()
         page.wait_for_url(f"**/ui/t/lake/{OPEN}/t/columns")

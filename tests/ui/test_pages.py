@@ -157,7 +157,7 @@ def test_forms_and_themes_need_no_javascript(browser: Browser, served: Served) -
         page.get_by_label("Rows where").fill("id >= 5000 and id < 5003")
         page.get_by_role("button", name="Show").click()
         assert page.locator("table.grid tbody tr").count() == 3
-        page.get_by_role("button", name="Theme is").click()
+        page.get_by_role("button", name="Theme:").click()
         assert page.locator("html").get_attribute("data-theme") == "light"
         assert page.url.startswith(f"{served.url}{ORDERS}/data?")
 
@@ -185,7 +185,7 @@ def test_a_check_shows_how_far_it_is_and_what_it_says(browser: Browser, served: 
         settled(page, served, f"{ORDERS}/verify")
         page.get_by_label("metadata metadata").check()
         page.get_by_role("button", name="Verify", exact=True).click()
-        page.get_by_text("Clean.").wait_for(timeout=20_000)
+        page.get_by_text("Passed.").wait_for(timeout=20_000)
         assert not page.evaluate("window.violations")
         settled(page, served, "/jobs")
         # The server is shared, and other tests may have checked the table before.
@@ -197,7 +197,7 @@ def test_maintenance_is_planned_run_and_seen(browser: Browser, written: Served) 
     with visiting(browser, written) as page:
         page.goto(f"{written.url}{ORDERS}/run/manifests")
         assert page.locator("pre").inner_text()
-        page.get_by_role("button", name="Run it now").click()
+        page.get_by_role("button", name="Run now").click()
         page.get_by_text("Done in").wait_for(timeout=30_000)
     assert before > written.catalog.load_table("shop.orders").inspect.manifests().num_rows
 
@@ -207,7 +207,7 @@ def test_snapshots_are_tagged_and_rolled_back_to(browser: Browser, written: Serv
     opening = table.refs()["opening"].snapshot_id
     with visiting(browser, written) as page:
         page.goto(f"{written.url}{ORDERS}/snapshots?snapshot={opening}")
-        page.get_by_label("Tag it as").fill("again")
+        page.get_by_label("Tag name").fill("again")
         page.get_by_role("button", name="Tag", exact=True).click()
         page.get_by_text("again").first.wait_for()
         page.goto(f"{written.url}{ORDERS}/snapshots?snapshot={opening}")
@@ -235,7 +235,7 @@ def test_a_search_ends_in_time_and_says_so(served: Served, monkeypatch: pytest.M
     assert served.site.search(Owner(), "orders", 10)[1]
     monkeypatch.setattr(site, "_SEARCH_SECONDS", -1.0)
     monkeypatch.setattr(site, "_FRESH_SECONDS", -1.0)
-    assert "not all of them were looked at" in served.ask("/search?q=orders").text
+    assert "did not cover all names" in served.ask("/search?q=orders").text
 
 
 def test_secrets_of_properties_are_on_no_page(served: Served) -> None:

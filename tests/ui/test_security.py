@@ -111,7 +111,7 @@ def test_a_page_that_reads_has_no_way_to_write(served: Served) -> None:
         answer = served.ask(f"{ORDERS}{path}", method="POST", data=data, headers={"origin": served.url})
         assert answer.status_code in (404, 405), path
     assert table.refresh().metadata_location == before
-    assert "Run it now" not in served.ask(f"{ORDERS}/run/small-files").text
+    assert "Run now" not in served.ask(f"{ORDERS}/run/small-files").text
 
 
 def test_a_page_that_writes_refuses_forms_of_others(written: Served) -> None:

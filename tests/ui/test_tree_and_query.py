@@ -57,7 +57,7 @@ def test_a_manifest_is_opened_and_closed_in_the_tree(browser: Browser, served: S
         assert page.locator(".tree table tbody tr").count() > 0
         page.locator('.tree a[aria-expanded="true"]').click()
         assert page.locator(".tree table").count() == 0
-        page.get_by_role("link", name="the one before").click()
+        page.get_by_role("link", name="parent").click()
         assert "at=" in page.url
 
 
@@ -120,7 +120,7 @@ def test_queries_reach_nothing_but_tables(served: Served, sql: str) -> None:
 
 
 def test_queries_end_in_time_with_few_rows_and_little_memory(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "500 rows, and there are more" in asked(served, "SELECT range FROM range(10000000)")
+    assert "500 rows; there are more" in asked(served, "SELECT range FROM range(10000000)")
     monkeypatch.setattr(querying, "_MEMORY", "32MB")
     assert "Out of Memory" in asked(served, "SELECT list(range) FROM range(1000000000)")
     monkeypatch.setattr(querying, "SECONDS", 0.3)

@@ -1,4 +1,4 @@
-"""Pictures as SVG texts: pure functions of numbers, for the page and for notebooks."""
+"""Charts as SVG: pure functions of numbers, for the web page and notebooks."""
 
 from icefloe.ui.charts.areas import Point, growth_chart
 from icefloe.ui.charts.bars import Bar, Slice, change_chart, histogram_chart, rank_chart, share_chart

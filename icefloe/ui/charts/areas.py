@@ -1,4 +1,4 @@
-"""Pictures of a number over time: steps, filled below."""
+"""Step charts of a number over time, with the area below filled."""
 
 import datetime as dt
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ _MOST = 300
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A value from a time on."""
+    """A value that holds from a point in time."""
 
     at_ms: int
     value: float
@@ -24,7 +24,7 @@ class Point:
 def growth_chart(
     title: str, points: Sequence[Point], cls: str = "c1", unit: Callable[[float], str] = shortened, base: int = 10
 ) -> Picture:
-    """How a total went on from commit to commit."""
+    """Draw the course of a total over commits."""
     shown = _thinned(points)
     if not shown:
         return picture(

@@ -1,4 +1,4 @@
-"""Pictures of counts side by side: histograms, ranks, changes, and shares of a whole."""
+"""Bar charts: histograms, ranks, changes, and shares of a whole."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 10.0, 26.0, 30.0
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A column: its label, how high it is, and what is told of it."""
+    """A bar: label, height and tooltip."""
 
     label: str
     value: float
     told: str = ""
     cls: str = "c1"
     below: float = 0.0
-    """What goes down from the axis."""
+    """Height below the axis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Slice:
 
 
 def histogram_chart(title: str, bars: Sequence[Bar], mark: tuple[float, str] | None = None) -> Picture:
-    """Columns beside each other, with a mark at a place between them, counted in columns."""
+    """Draw a histogram, with an optional mark at a position counted in bars."""
     if not bars:
         return _nothing(title)
     ticks = nice_ticks(max(bar.value for bar in bars))
@@ -95,7 +95,7 @@ def histogram_chart(title: str, bars: Sequence[Bar], mark: tuple[float, str] | N
 
 
 def rank_chart(title: str, values: Sequence[float], unit: Callable[[float], str], median: float) -> Picture:
-    """Values from the largest to the smallest, with their median: a steep left side is skew."""
+    """Draw values in descending order, with their median: a steep left side means skew."""
     if not values:
         return _nothing(title)
     ordered = sorted(values, reverse=True)
@@ -132,7 +132,7 @@ def rank_chart(title: str, values: Sequence[float], unit: Callable[[float], str]
 
 
 def change_chart(title: str, bars: Sequence[Bar]) -> Picture:
-    """What commits added, upwards, and removed, downwards, in their order."""
+    """Draw what each commit added, upwards, and removed, downwards."""
     if not any(bar.value or bar.below for bar in bars):
         return _nothing(title, "no rows were added or removed")
     high, low = max(bar.value for bar in bars), max(bar.below for bar in bars)
@@ -173,7 +173,7 @@ def change_chart(title: str, bars: Sequence[Bar]) -> Picture:
 
 
 def share_chart(title: str, slices: Sequence[Slice]) -> Picture:
-    """Parts of a whole, side by side in one bar."""
+    """Draw the parts of a whole as one stacked bar."""
     total = sum(each.value for each in slices)
     if not total:
         return _nothing(title)

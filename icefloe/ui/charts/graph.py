@@ -1,4 +1,4 @@
-"""Pictures of a table's history: snapshots in lanes, as cells of a table's rows, and as one picture."""
+"""History graphs: snapshots in lanes, as table cells or as one picture."""
 
 from collections.abc import Sequence
 
@@ -12,12 +12,12 @@ _LANES = ("c1", "c3", "c4", "c5", "c2")
 
 
 def lane_cell(node: GraphNode, before: GraphNode | None, lanes: int) -> Picture:
-    """The lanes of one row of the history; `before` is the row above."""
+    """Draw the lanes of one row of the history; `before` is the row above."""
     return picture(max(lanes, 1) * LANE, ROW, "", _row(node, before, 0.0), decorative=True)
 
 
 def snapshot_graph(graph: SnapshotGraph) -> Picture:
-    """The whole history with labels, for notebooks and documents."""
+    """Draw the whole history with labels, for notebooks and documents."""
     nodes = graph.nodes
     lanes = max((len(node.lanes) for node in nodes), default=1)
     parts, above = [], None
@@ -58,7 +58,7 @@ def _row(node: GraphNode, before: GraphNode | None, top: float) -> list[str]:
 
 
 def _open_lanes(node: GraphNode | None) -> Sequence[int]:
-    """The lanes whose lines reach down to the row below."""
+    """Return the lanes whose lines continue to the row below."""
     if node is None:
         return ()
     return [

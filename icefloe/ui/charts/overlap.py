@@ -1,4 +1,4 @@
-"""A picture of how the bounds of files overlap: ranges of a sample of them, and how many files a value may be in."""
+"""Chart of overlapping file bounds: the ranges of a sample of files, and the number of files that may hold a value."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,20 +12,20 @@ _RANGES, _GAP, _DEPTH = 150.0, 26.0, 110.0
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Ranges on a line from 0 to 1, and how many ranges each of evenly spaced places is in."""
+    """Ranges scaled to 0..1, and the number of ranges at evenly spaced points."""
 
     ranges: Sequence[tuple[float, float]]
-    """Of a sample of files, by their lower bounds."""
+    """Ranges of a sample of files, ordered by lower bound."""
     depths: Sequence[int]
     files: int
     mean_depth: float
-    """How many files a value is in, on average over the files."""
+    """Number of files that may hold a value, on average over the files."""
     first: str
     last: str
 
 
 def overlap_chart(title: str, overlap: Overlap) -> Picture:
-    """Ranges above, depth below."""
+    """Draw ranges above and depth below."""
     x = scale((0, 1), (_LEFT, WIDTH - _RIGHT))
     parts = []
     step = _RANGES / max(len(overlap.ranges), 1)
@@ -54,14 +54,14 @@ def overlap_chart(title: str, overlap: Overlap) -> Picture:
     parts.append(text(_LEFT, 10 + _RANGES + 15, _sampled(overlap)))
     parts.append(text(_LEFT, base + 18, overlap.first))
     parts.append(text(WIDTH - _RIGHT, base + 18, overlap.last, anchor="end"))
-    told = f"{title}: {overlap.files:,} files, a value is in {overlap.mean_depth:.1f} of them on average"
+    told = f"{title}: {overlap.files:,} files; a value may be in {overlap.mean_depth:.1f} of them on average"
     return picture(WIDTH, base + 26, told, parts)
 
 
 def _sampled(overlap: Overlap) -> str:
     shown = len(overlap.ranges)
     which = "ranges of all files" if shown == overlap.files else f"ranges of {shown} of {overlap.files:,} files"
-    return f"above: {which}; below: how many files hold a value"
+    return f"above: {which}; below: number of files that may hold a value"
 
 
 def _depth(depths: Sequence[int], x: object, y: object, base: float) -> list[str]:

@@ -1,4 +1,4 @@
-"""Decides how pictures are written: elements with escaped attributes, scales, axes, and colours that a page may override."""
+"""SVG building blocks: elements with escaped attributes, scales, axes, and colors that a style sheet may override."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -19,11 +19,11 @@ COLORS = {
     "grid": "#dbe3ec",
     "text": "#5a6b7d",
 }
-"""Colours by the class of an element: attributes, so that a style sheet may say otherwise and a notebook needs none."""
+"""Colors by element class, written as attributes: a style sheet can override them, and notebooks need none."""
 
 
 class Picture(str):
-    """An SVG, which templates take as markup and notebooks show."""
+    """An SVG that templates treat as markup and notebooks display."""
 
     __slots__ = ()
 
@@ -35,7 +35,7 @@ class Picture(str):
 
 
 def element(name: str, content: str = "", /, **attributes: object) -> str:
-    """An element; attributes of value None are left out, underscores in names are dashes, and `cls` is `class`."""
+    """Return an element; None attributes are omitted, underscores become dashes, and `cls` becomes `class`."""
     texts = []
     for key, value in attributes.items():
         if value is not None:
@@ -46,7 +46,7 @@ def element(name: str, content: str = "", /, **attributes: object) -> str:
 
 
 def painted(name: str, cls: str, content: str = "", /, *, stroke: bool = False, **attributes: object) -> str:
-    """An element in the colour of a class, as fill or as stroke."""
+    """Return an element in the color of a class, as fill or stroke."""
     color = COLORS[cls.split()[0]]
     if stroke:
         return element(name, content, cls=f"s-{cls}", stroke=color, fill="none", **attributes)
@@ -54,17 +54,17 @@ def painted(name: str, cls: str, content: str = "", /, *, stroke: bool = False, 
 
 
 def text(x: float, y: float, shown: str, *, anchor: str = "start", cls: str = "text", size: int = 11) -> str:
-    """A label."""
+    """Return a label."""
     return painted("text", cls, escape(shown), x=x, y=y, text_anchor=anchor, font_size=size)
 
 
 def hint(shown: str) -> str:
-    """What is told of an element when a pointer rests on it."""
+    """Return the tooltip of an element."""
     return f"<title>{escape(shown)}</title>"
 
 
 def picture(width: float, height: float, title: str, parts: Iterable[str], *, decorative: bool = False) -> Picture:
-    """A whole picture, with what it shows in words for those who do not see it."""
+    """Return a complete SVG with a textual description for screen readers."""
     content = "".join(parts)
     if decorative:
         return Picture(
@@ -93,7 +93,7 @@ def picture(width: float, height: float, title: str, parts: Iterable[str], *, de
 
 
 def scale(domain: tuple[float, float], target: tuple[float, float]) -> Callable[[float], float]:
-    """A straight line from a range of values to one of places."""
+    """Return the linear function from a value range to a pixel range."""
     low, high = domain
     span = (high - low) or 1.0
 
@@ -104,7 +104,7 @@ def scale(domain: tuple[float, float], target: tuple[float, float]) -> Callable[
 
 
 def nice_ticks(high: float, count: int = 4, base: int = 10) -> list[float]:
-    """Round numbers from 0 to at least `high`; powers of two for bytes."""
+    """Return round numbers from 0 to at least `high`; powers of two for bytes."""
     if high <= 0:
         return [0.0, 1.0]
     raw = high / count
@@ -118,13 +118,13 @@ def nice_ticks(high: float, count: int = 4, base: int = 10) -> list[float]:
 
 
 def thinned(values: Sequence[str], most: int) -> list[int]:
-    """The numbers of labels that are shown where not all have room: the first, and then evenly."""
+    """Return the indexes of the labels to show if not all fit: the first, then evenly spaced."""
     every = max(1, math.ceil(len(values) / most))
     return list(range(0, len(values), every))
 
 
 def shortened(count: float) -> str:
-    """A count in few letters."""
+    """Format a count in a few characters."""
     for unit, factor in (("", 1.0), (" k", 1e3), (" M", 1e6), (" G", 1e9)):
         if abs(count) < factor * 1000 or unit == " G":
             break

@@ -1,4 +1,4 @@
-"""Pages of catalogs, namespaces and views, the search, and what is known of the installation."""
+"""Pages of catalogs, namespaces and views, the search, and the about page."""
 
 import platform
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ _RESULTS = 100
 
 @dataclass(frozen=True, slots=True)
 class TableLine:
-    """A table in the list of its namespace; no totals if it may not be read, or cannot."""
+    """A table in the list of a namespace; without totals if it cannot or may not be read."""
 
     identifier: Identifier
     totals: Totals | None = None
@@ -35,7 +35,7 @@ class TableLine:
 
 
 def home(page: Page) -> Response:
-    """All catalogs."""
+    """Show all catalogs."""
     names = page.site.shown_catalogs(page.visitor)
     if len(names) == 1:
         return catalog_page(page, names[0])
@@ -54,12 +54,12 @@ def _catalog_line(page: Page, name: str) -> dict[str, object]:
 
 
 def catalog(page: Page) -> Response:
-    """The namespaces of a catalog."""
+    """Show the namespaces of a catalog."""
     return catalog_page(page, page.name("catalog"))
 
 
 def catalog_page(page: Page, name: str) -> Response:
-    """The same by name."""
+    """Show the namespaces of a catalog by name."""
     namespaces = page.site.namespaces(page.visitor, name)
     first = page.number("from")
     shown = namespaces[first : first + PAGE_ROWS]
@@ -78,7 +78,7 @@ def _namespace_line(page: Page, catalog: str, namespace: Identifier) -> dict[str
 
 
 def namespace(page: Page) -> Response:
-    """The tables, views and inner namespaces of a namespace."""
+    """Show the tables, views and child namespaces of a namespace."""
     name, levels = page.name("catalog"), page.namespace
     page.site.check_namespace(page.visitor, name, levels)
     tables = page.site.tables(page.visitor, name, levels)
@@ -129,7 +129,7 @@ def _in_threads(work: Callable[[Identifier], object], names: Sequence[Identifier
 
 
 def view(page: Page) -> Response:
-    """A view: its queries, columns and versions."""
+    """Show a view: its queries, columns and versions."""
     name, identifier = page.name("catalog"), (*page.namespace, page.name("view"))
     shown = page.site.view(page.visitor, name, identifier)
     metadata = shown.metadata
@@ -154,14 +154,14 @@ def view(page: Page) -> Response:
 
 
 def search(page: Page) -> Response:
-    """Tables and views by words in their names."""
+    """Search tables and views by words in their names."""
     text = page.query("q")
     names, is_whole = page.site.search(page.visitor, text, _RESULTS) if text else ([], True)
     return page.render("search.html", text=text, names=names, is_whole=is_whole, most=_RESULTS)
 
 
 def about(page: Page) -> Response:
-    """Versions, and where catalogs are configured; what may be secret is struck out."""
+    """Show versions and the configuration of catalogs, with possible secrets masked."""
     import jinja2
     import numpy as np
     import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Pages of care: health with what mends it, storage, verification, and work in the background with how far it is."""
+"""Maintenance pages: health with recommended actions, storage, verification, and background jobs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _WORST = 20
 _FINDINGS = 200
 _LEVELS = {
     "metadata": "metadata, manifest lists and manifests",
-    "files": "also whether every file is there, with its length",
+    "files": "also that every file exists with the right length",
     "footers": "also the footers of files",
     "data": "also every row",
 }
@@ -29,7 +29,7 @@ _LEVELS = {
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """A step of maintenance as a page runs it; with `dry_run` it is a plan."""
+    """A maintenance step, run or only planned with `dry_run`."""
 
     run: Callable[[Maintenance, Listener], object]
     plan: Callable[[Maintenance], object]
@@ -65,13 +65,13 @@ PROCEDURES: Mapping[Step, Procedure] = {
     ),
     Step.STATISTICS: Procedure(
         lambda table, listener: table.compute_table_stats(progress=listener),
-        lambda _: "a statistics file of all primitive columns is written and committed",
+        lambda _: "compute and commit a statistics file for all primitive columns",
     ),
 }
 
 
 def health(page: Page) -> Response:
-    """What a table needs, each with the command that does it."""
+    """Show the health of a table, with a command for each finding."""
     subject = TablePage.of(page, "health")
     job = subject.page.site.jobs.ask(
         _health_key(subject), "Reading manifests", (subject.catalog, subject.identifier), _health(subject)
@@ -97,29 +97,29 @@ def _health_key(subject: TablePage) -> tuple[object, ...]:
 
 
 def known_sign(subject: TablePage) -> Sign | None:
-    """What was found out about a table's health in its current state, if somebody asked."""
+    """Return the health of the table's current state, if it was checked."""
     job = subject.page.site.jobs.peek(_health_key(subject))
     if job is None or job.result is None:
         return None
     due = [REMEDIES[each.step].title.lower() for each in job.result.decisions if each.is_due and each.step in REMEDIES]
-    return Sign("good" if not due else "fair" if len(due) == 1 else "poor", due or ["checked: nothing to do"])
+    return Sign("good" if not due else "fair" if len(due) == 1 else "poor", due or ["no maintenance needed"])
 
 
 def _health(subject: TablePage) -> Callable[[Listener], MaintenancePlan]:
-    # A table that is not to be maintained by itself may still be asked how it is.
+    # Health can also be checked for tables on which automatic maintenance is disabled.
     policy = {props.MAINTENANCE_ENABLED.key: True}
     return lambda listener: subject.table.maintenance.maintain(policy, dry_run=True, progress=listener)
 
 
 def check_again(page: Page) -> Response:
-    """Forget what is known of a table's health."""
+    """Discard the result of the last health check."""
     subject = TablePage.of(page, "health")
     page.site.jobs.forget(_health_key(subject))
     return page.go(subject.link("health"))
 
 
 def storage(page: Page) -> Response:
-    """What the files of a table take, by what they are for."""
+    """Show the storage used by a table, by purpose."""
     subject = TablePage.of(page, "storage")
 
     def work(listener: Listener) -> StorageLayout:
@@ -132,24 +132,24 @@ def storage(page: Page) -> Response:
                 "history",
                 layout.history,
                 "c3",
-                "files that only earlier snapshots, branches and tags need: expiry frees them",
+                "files that only earlier snapshots, branches and tags reference; freed by expiring snapshots",
             ),
             ("metadata", layout.metadata, "c4", "metadata files, manifest lists, manifests and statistics"),
             (
                 "unreferenced",
                 layout.unreferenced,
                 "bad",
-                "files that the table does not name; those of writers at work are among them",
+                "files that the table does not reference, including those of running writers",
             ),
         ]
         slices = [Slice(name, share.bytes, cls, f"{name}: {size(share.bytes)}") for name, share, cls, _ in parts]
         return {"layout": layout, "parts_of": parts, "chart": share_chart("Bytes by purpose", slices)}
 
-    return subject.render_job("storage.html", subject.ask("storage", "Adding up files", work), make)
+    return subject.render_job("storage.html", subject.ask("storage", "Computing storage", work), make)
 
 
 def verify(page: Page) -> Response:
-    """Run a check, and see what it says."""
+    """Show the verification form and the result of the last run."""
     subject = TablePage.of(page, "verify")
     number = page.number("job")
     job = _visible_job(page, number) if number else None
@@ -158,16 +158,16 @@ def verify(page: Page) -> Response:
 
 
 def _levels(page: Page) -> Mapping[str, str]:
-    """How deep a check may go here: files that a table names are not looked for where no rows are shown."""
+    """Return the available levels: files that a table references are not accessed where rows are not shown."""
     return _LEVELS if page.site.shows_rows else {Level.METADATA: _LEVELS["metadata"]}
 
 
 def start_verify(page: Page) -> Response:
-    """Begin a check."""
+    """Start a verification."""
     subject = TablePage.of(page, "verify")
     level = page.form.get("level", "")
     if level not in _levels(page):
-        raise errors.InvalidInputError(f"the level is {level!r:.40}; it is one of {', '.join(_levels(page))}")
+        raise errors.InvalidInputError(f"level must be one of {', '.join(_levels(page))}, not {level!r:.40}")
     job = page.site.jobs.begin(
         ("verify", subject.catalog, subject.identifier, level),
         f"Verify {subject.text}: {level}",
@@ -182,11 +182,11 @@ def _step(page: Page) -> tuple[Step, Remedy, Procedure]:
     for step, remedy in REMEDIES.items():
         if remedy.finding == wanted:
             return step, remedy, PROCEDURES[step]
-    raise errors.NoSuchObjectError(f"there is no step {wanted!r:.60}")
+    raise errors.NoSuchObjectError(f"no maintenance step {wanted!r:.60}")
 
 
 def plan(page: Page) -> Response:
-    """What a step would do, before it is done."""
+    """Show the plan of a maintenance step."""
     subject = TablePage.of(page, "health")
     _, remedy, procedure = _step(page)
     job = subject.ask("plan", "Planning", lambda _: procedure.plan(subject.table.maintenance), remedy.finding)
@@ -200,7 +200,7 @@ def plan(page: Page) -> Response:
 
 
 def start_step(page: Page) -> Response:
-    """Begin a step of maintenance."""
+    """Start a maintenance step."""
     subject = TablePage.of(page, "health")
     _, remedy, procedure = _step(page)
     job = page.site.jobs.begin(
@@ -213,13 +213,13 @@ def start_step(page: Page) -> Response:
 
 
 def jobs(page: Page) -> Response:
-    """What users started, the newest first."""
+    """List the jobs that users started, newest first."""
     shown = [job for job in page.site.jobs.listed() if _may_see(page, job)]
     return page.render("jobs.html", jobs=shown)
 
 
 def job(page: Page) -> Response:
-    """One of them, with how far it is."""
+    """Show a job with its progress."""
     shown = _visible_job(page, int(page.request.path_params["number"]))
     return page.render("job.html", job=shown, text=None if shown.result is None else str(shown.result))
 
@@ -227,7 +227,7 @@ def job(page: Page) -> Response:
 def _visible_job(page: Page, number: int) -> Job:
     known = page.site.jobs.numbered(number)
     if known is None or not _may_see(page, known):
-        raise errors.NoSuchObjectError(f"there is no job {number}; jobs are kept while the page runs")
+        raise errors.NoSuchObjectError(f"no job {number}; jobs are kept until the server stops")
     return known
 
 

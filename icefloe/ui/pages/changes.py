@@ -1,4 +1,4 @@
-"""The page of differences between two snapshots: columns, files and rows."""
+"""The page that compares two snapshots: columns, files and rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ BEGINNING = "beginning"
 
 @dataclass(frozen=True)
 class Difference:
-    """What a page shows of a difference."""
+    """The difference between two snapshots, as far as it is shown."""
 
     columns: Sequence[ColumnChange]
     added: "Side"
@@ -34,13 +34,13 @@ class Difference:
 
     @property
     def nbytes(self) -> int:
-        """How much memory it takes."""
+        """Size in memory."""
         return 0 if self.rows is None else self.rows.nbytes
 
 
 @dataclass(frozen=True)
 class Side:
-    """Files that one of two snapshots has and the other has not: how many, and the first of them."""
+    """Files that only one of the two snapshots has: totals and the first files."""
 
     files: int
     rows: int
@@ -49,7 +49,7 @@ class Side:
 
     @staticmethod
     def of(files: pa.Table) -> "Side":
-        """The side of a table of files."""
+        """Summarize a table of files."""
         data = files.filter(pc.equal(files.column("content"), 0))
         return Side(
             files.num_rows,
@@ -60,7 +60,7 @@ class Side:
 
 
 def changes(page: Page) -> Response:
-    """The way from one snapshot to another; by default from the parent of the current one."""
+    """Compare two snapshots; by default the current one with its parent."""
     subject = TablePage.of(page, "changes")
     metadata = subject.metadata
     after = _chosen(metadata, page.query("to") or md.MAIN_BRANCH)
@@ -124,7 +124,7 @@ def _parent(metadata: md.TableMetadata, snapshot: md.Snapshot | None) -> str:
 
 
 def _choices(metadata: md.TableMetadata) -> list[tuple[str, str]]:
-    """Names and the newest snapshots, for lists of suggestions."""
+    """Return refs and the latest snapshots as suggestions."""
     from icefloe.shown import minute
 
     named = [(name, "tag" if ref.is_tag else "branch") for name, ref in metadata.refs.items()]

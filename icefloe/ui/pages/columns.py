@@ -1,4 +1,4 @@
-"""The page of columns: what they are, how they came to be, and what metrics say of one of them."""
+"""The page of columns: the schema, its history, and metrics of a column."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from icefloe.ui.digests import ColumnDigest, digest_column
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A column with its depth in structs."""
+    """A column with its nesting depth."""
 
     field: NestedField
     name: str
@@ -26,7 +26,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a schema changed of a column."""
+    """Change of a column in a schema version."""
 
     schema_id: int
     kind: str
@@ -37,7 +37,7 @@ class Step:
 
 
 def columns(page: Page) -> Response:
-    """All columns with their history; metrics of one if the query names it."""
+    """Show all columns with their history, and metrics of the selected one."""
     subject = TablePage.of(page, "columns")
     schema = subject.table.scan(**subject.at).schema
     chosen = page.query("column")
@@ -45,7 +45,7 @@ def columns(page: Page) -> Response:
     if not chosen:
         return subject.render("columns.html", digest=None, chart=None, **shared)
     if chosen not in schema.names_by_id.values():
-        raise errors.NoSuchColumnError(f"there is no column {chosen!r:.200}")
+        raise errors.NoSuchColumnError(f"no column {chosen!r:.200}")
     job = subject.ask(
         "column",
         f"Metrics of {chosen}",
@@ -84,7 +84,7 @@ def _with_inner(schema: Schema, field: NestedField, name: str, depth: int) -> It
 
 
 def _steps(subject: TablePage) -> Sequence[Step]:
-    """What each schema changed, the newest first."""
+    """Return the changes of each schema version, newest first."""
     steps, before = list[Step](), dict[int, NestedField]()
     for schema_id, schema in sorted(subject.table.schemas().items()):
         after = {field.field_id: field for field in schema.fields}
@@ -93,7 +93,7 @@ def _steps(subject: TablePage) -> Sequence[Step]:
             if old == new:
                 continue
             kind = "added" if old is None else "dropped" if new is None else "changed"
-            steps.append(Step(schema_id, kind, (new or old).name, _text(old), _text(new)))  # type: ignore[union-attr]  # one of them is there
+            steps.append(Step(schema_id, kind, (new or old).name, _text(old), _text(new)))  # type: ignore[union-attr]  # one of them is not None
         before = after
     return steps[::-1]
 

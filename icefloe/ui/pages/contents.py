@@ -1,4 +1,4 @@
-"""Pages of what a snapshot is made of: files, partitions, and the metadata tables."""
+"""Pages of the contents of a snapshot: files, partitions and metadata tables."""
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ PAGE_ROWS = 50
 _METADATA_ROWS = 100
 _JSON_BYTES = 200_000
 _OF_ROWS = "position_deletes"
-"""The one metadata table for which delete files are opened."""
+"""The only metadata table that opens delete files."""
 _KINDS = {0: "data", 1: "position deletes", 2: "equality deletes"}
 _PARTITION_ORDERS = {
     "size": "total_data_file_size_in_bytes",
@@ -49,11 +49,11 @@ _PARTITION_ORDERS = {
 
 
 def files(page: Page) -> Response:
-    """The files of a snapshot: how large they are, and one by one."""
+    """Show the files of a snapshot, with a histogram of their sizes."""
     subject = TablePage.of(page, "files")
     where, order = page.query("where"), page.query("order") or "listed"
     if order not in ORDERS:
-        raise errors.InvalidInputError(f"order is {order!r:.40}; it is one of {', '.join(ORDERS)}")
+        raise errors.InvalidInputError(f"order must be one of {', '.join(ORDERS)}, not {order!r:.40}")
     first = page.number("from", most=MOST)
     counted = counted_fields(subject.metadata)
     job = subject.ask(
@@ -116,16 +116,18 @@ def _file_row(row: dict[str, Any], counted: Mapping[str, PartitionField]) -> dic
 
 
 def partitions(page: Page) -> Response:
-    """The partitions of a snapshot: which are large, and how unequal they are."""
+    """Show the partitions of a snapshot, with their sizes and skew."""
     subject = TablePage.of(page, "partitions")
     order = page.query("order") or "size"
     if order not in _PARTITION_ORDERS:
-        raise errors.InvalidInputError(f"order is {order!r:.40}; it is one of {', '.join(_PARTITION_ORDERS)}")
+        raise errors.InvalidInputError(f"order must be one of {', '.join(_PARTITION_ORDERS)}, not {order!r:.40}")
     first = page.number("from")
     counted = counted_fields(subject.metadata)
     is_partitioned = any(spec.fields for spec in subject.metadata.partition_specs)
     job = subject.ask(
-        "partitions", "Adding up partitions", lambda listener: digest_partitions(subject.table, subject.at, listener)
+        "partitions",
+        "Computing partition totals",
+        lambda listener: digest_partitions(subject.table, subject.at, listener),
     )
 
     def make(table: pa.Table) -> dict[str, Any]:
@@ -169,13 +171,13 @@ def _milliseconds(moment: dt.datetime | None) -> int | None:
 
 
 def metadata(page: Page) -> Response:
-    """A metadata table, or the metadata file itself."""
+    """Show a metadata table or the metadata file."""
     subject = TablePage.of(page, "metadata")
     name, where = page.query("table"), page.query("where")
     if not name:
         return subject.render("document.html", names=TABLE_NAMES, **_document(subject))
     if name not in TABLE_NAMES:
-        raise errors.InvalidInputError(f"there is no metadata table {name!r:.60}; there are: {', '.join(TABLE_NAMES)}")
+        raise errors.InvalidInputError(f"no metadata table {name!r:.60}; choose one of {', '.join(TABLE_NAMES)}")
     if name == _OF_ROWS:
         page.site.check_rows()
     at = subject.at if name in OF_ONE_SNAPSHOT else {}
@@ -198,14 +200,14 @@ def metadata(page: Page) -> Response:
 
 
 def _without_maps(subject: TablePage, name: str) -> Sequence[str]:
-    """Columns for people: maps by column ids are left to `readable_metrics`."""
+    """Return the columns without maps by column id, as `readable_metrics` shows the same by name."""
     schema = subject.table.inspect.scan(name).schema
     maps = {"column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds"}
     return [field.name for field in schema.fields if field.name not in maps and field.name != "key_metadata"]
 
 
 def _document(subject: TablePage) -> dict[str, Any]:
-    """The metadata as JSON, its properties struck out where they may be secret."""
+    """Return the metadata as JSON, with possibly secret properties masked."""
     import json
 
     shown = subject.metadata.evolve(properties=shown_properties(subject.metadata.properties))

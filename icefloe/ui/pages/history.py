@@ -1,4 +1,4 @@
-"""The page of snapshots: the history as a graph, what each commit did, and the ways back."""
+"""The page of snapshots: history graph, changes of each commit, rollback and tags."""
 
 from starlette.responses import Response
 
@@ -13,12 +13,12 @@ _BARS = 60
 
 
 def snapshots(page: Page) -> Response:
-    """The history; `of` is a branch or tag whose history is shown alone."""
+    """Show the history; `of` restricts it to a branch or tag."""
     subject = TablePage.of(page, "snapshots")
     metadata = subject.metadata
     only = page.query("of")
     if only and only not in metadata.refs:
-        raise errors.NoSuchSnapshotError(f"there is no branch or tag {only!r:.200}")
+        raise errors.NoSuchSnapshotError(f"no branch or tag {only!r:.200}")
     heads = [metadata.refs[only].snapshot_id] if only else None
     graph = md.SnapshotGraph.of(metadata, heads)
     first = page.number("from")
@@ -47,7 +47,7 @@ def snapshots(page: Page) -> Response:
 
 def _snapshot(metadata: md.TableMetadata, text: str) -> md.Snapshot:
     if not (text.isascii() and text.isdigit()):
-        raise errors.InvalidInputError(f"{text!r:.60} is no snapshot id")
+        raise errors.InvalidInputError(f"{text!r:.60} is not a snapshot id")
     return metadata.snapshot(int(text))
 
 
@@ -62,7 +62,7 @@ def _chart(metadata: md.TableMetadata) -> object:
 
 
 def rollback(page: Page) -> Response:
-    """Make an earlier snapshot of main the current one."""
+    """Roll main back to an earlier snapshot."""
     subject = TablePage.of(page, "snapshots")
     target = _snapshot(subject.metadata, page.form.get("snapshot", ""))
     subject.table.manage_snapshots().rollback_to_snapshot(target.snapshot_id).commit()
@@ -70,11 +70,11 @@ def rollback(page: Page) -> Response:
 
 
 def tag(page: Page) -> Response:
-    """Give a snapshot a name."""
+    """Tag a snapshot."""
     subject = TablePage.of(page, "snapshots")
     target = _snapshot(subject.metadata, page.form.get("snapshot", ""))
     name = page.form.get("name", "").strip()
     if not name:
-        raise errors.InvalidInputError("a tag needs a name")
+        raise errors.InvalidInputError("the tag name is missing")
     subject.table.manage_snapshots().create_tag(name, target.snapshot_id).commit()
     return page.go(subject.link("snapshots"))

@@ -1,4 +1,4 @@
-"""The first page of a table: what people want to know at a glance; and its properties."""
+"""The overview page of a table, and the page of its properties."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ _LAST = 6
 
 
 def overview(page: Page) -> Response:
-    """Rows, files, size, health, refs, last change, growth."""
+    """Show rows, files, size, health, refs, last change and growth."""
     subject = TablePage.of(page, "")
     table, metadata, snapshot = subject.table, subject.metadata, subject.snapshot
     now = totals_of(snapshot)
@@ -66,7 +66,7 @@ def _count(value: float) -> str:
 
 
 def _snippets(subject: TablePage) -> dict[str, str]:
-    """How the table is read elsewhere."""
+    """Return code snippets that read the table."""
     name = subject.text
     at = f"@{subject.version}" if subject.version else ""
     return {
@@ -83,7 +83,7 @@ def _quoted(text: str) -> str:
 
 
 def properties(page: Page) -> Response:
-    """The properties of a table; what may be secret is struck out."""
+    """Show the properties of a table, with possible secrets masked."""
     subject = TablePage.of(page, "properties")
     metadata = subject.metadata
     shown = shown_properties(metadata.properties)

@@ -1,6 +1,6 @@
-"""The page of queries: one SELECT over tables of the catalogs, answered by DuckDB without access to anything else.
+"""The query page: a SELECT over tables of the catalogs, run by DuckDB without access to anything else.
 
-It is there only where pages show rows, changes nothing, and ends after some seconds or rows.
+It exists only where rows are shown, is read-only, and is limited in time and rows.
 """
 
 import threading
@@ -28,12 +28,12 @@ _THREADS = 2
 
 
 def query(page: Page) -> Response:
-    """A box for a query, and its answer."""
+    """Show the query form and the result."""
     subject = TablePage.of(page, "query")
     page.site.check_rows()
     sql = page.query("sql")
     if len(sql) > _MOST_TEXT:
-        raise errors.InvalidInputError(f"the query has {len(sql):,} letters; a page takes {_MOST_TEXT:,} at most")
+        raise errors.InvalidInputError(f"the query has {len(sql):,} characters; the limit is {_MOST_TEXT:,}")
     shown = sql or f"SELECT * FROM {show_table(subject.identifier)} LIMIT 20"
     context: dict[str, Any] = {"sql": shown, "seconds": SECONDS, "most": _MOST_ROWS}
     if not sql:
@@ -46,25 +46,25 @@ def query(page: Page) -> Response:
             raise job.error
         rows, read = job.result
     except errors.IcefloeError as error:
-        # The box stays, with what is wrong in it.
+        # Keep the form, with the query that failed.
         status, _, message = told(error)
         return subject.render("query.html", status, rows=None, read=(), problem=message, **context)
     return subject.render("query.html", rows=rows, read=read, problem="", **context)
 
 
 def _asked(subject: TablePage, sql: str) -> Job:
-    """The job that answers a query over the tables as they are now."""
+    """Return the job that runs a query on the current state of the tables."""
     check_installed()
     from icefloe.query.statement import name_and_version, read_statement
 
     statement = read_statement(sql)
     scans = {use.parts: _scan(subject, *name_and_version(use.parts)) for use in statement.uses}
     states = tuple((parts, scan.metadata.table_uuid, scan.metadata.last_updated_ms) for parts, scan in scans.items())
-    return subject.ask("query", "Answering a query", lambda _: _answered(statement, scans), sql, states)
+    return subject.ask("query", "Running the query", lambda _: _answered(statement, scans), sql, states)
 
 
 def _scan(subject: TablePage, name: Identifier, version: str | None) -> DataScan:
-    """A table of a query: of the catalog of the page, unless its name begins with another's; by names alone, and no location."""
+    """Scan a table of a query, in the catalog of the page unless the name starts with another; locations are not allowed."""
     page, catalog = subject.page, subject.catalog
     if len(name) > 2 and name[0] in page.site.shown_catalogs(page.visitor):
         catalog, name = name[0], name[1:]
@@ -73,7 +73,7 @@ def _scan(subject: TablePage, name: Identifier, version: str | None) -> DataScan
 
 
 class _Answer(tuple[Any, Any]):
-    """Rows, and what was read for them."""
+    """Result rows, and what was read for them."""
 
     @property
     def nbytes(self) -> int:
@@ -96,10 +96,10 @@ def _answered(statement: "Statement", scans: dict[tuple[str, ...], DataScan]) ->
             raise
         if not clock.is_alive():
             raise errors.InvalidInputError(
-                f"the query took longer than {SECONDS:.0f} s; `icefloe query` has all the time that it needs"
+                f"the query took longer than {SECONDS:.0f} s; run it with `icefloe query`, which has no time limit"
             ) from error
         if type(error).__module__.partition(".")[0] in ("duckdb", "_duckdb", "pyarrow"):
-            raise errors.InvalidInputError(f"DuckDB does not answer this query: {error}") from error
+            raise errors.InvalidInputError(f"the query failed: {error}") from error
         raise
     finally:
         clock.cancel()

@@ -1,4 +1,4 @@
-"""The page of rows: the first ones of a snapshot, of some columns, that match a filter."""
+"""The data page: the first rows of a snapshot, with a filter and selected columns."""
 
 from starlette.responses import Response
 
@@ -9,7 +9,7 @@ _MOST = 500
 
 
 def data(page: Page) -> Response:
-    """The first rows."""
+    """Show the first rows."""
     subject = TablePage.of(page, "data")
     page.site.check_rows()
     where, limit = page.query("where"), page.number("limit", 50, _MOST)
@@ -28,5 +28,5 @@ def data(page: Page) -> Response:
 
 
 def _quoted(name: str) -> str:
-    """Names with dots are those of top-level columns here, and are found as they are."""
+    """Quote a name: names with dots are top-level columns here."""
     return name

@@ -1,4 +1,4 @@
-"""The page of the metadata tree: metadata file, manifest list, manifests, files; each level is read when it is opened."""
+"""The metadata tree page: metadata file, manifest list, manifests, files; each level is read on demand."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ _MOST_ENTRIES = 100_000_000
 
 
 def tree(page: Page) -> Response:
-    """The tree of a snapshot, with the entries of the manifest that is open."""
+    """Show the tree of a snapshot, with the entries of the open manifest."""
     subject = TablePage.of(page, "tree")
     first, opened = page.number("from"), page.query("manifest")
     log = list(subject.metadata.metadata_log)
@@ -57,7 +57,7 @@ def _open(subject: TablePage, path: str) -> Any:
 
 
 def _opened(subject: TablePage, path: str, first: int, job: Any) -> dict[str, Any]:
-    """The open manifest, as the template shows it."""
+    """Return the open manifest for the template."""
     if job.error is not None:
         raise job.error if isinstance(job.error, errors.IcefloeError) else errors.StateError(job.message)
     offset = subject.page.number("entry", most=_MOST_ENTRIES)

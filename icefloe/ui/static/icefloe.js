@@ -1,7 +1,7 @@
-// What makes pages more pleasant; every page works without it.
+// Progressive enhancement: every page works without it.
 "use strict";
 
-// Work under way: the page is asked for again, and shown anew when it has changed.
+// Running jobs: poll the page and replace its content.
 function follow(section) {
   const wait = Number(section.dataset.reload);
   const again = async () => {
@@ -16,7 +16,7 @@ function follow(section) {
       }
       section.replaceChildren(...next.childNodes);
     } catch {
-      // The server may be gone for a moment.
+      // The server may be temporarily unreachable.
     }
     setTimeout(again, wait);
   };
@@ -36,7 +36,7 @@ function prepare() {
   }
 }
 
-// A slash puts the cursor into the search, as on many pages of tables and code.
+// A slash focuses the search field.
 document.addEventListener("keydown", (event) => {
   const inField = event.target.closest("input, textarea, select");
   if (event.key === "/" && !inField && !event.ctrlKey && !event.metaKey) {
