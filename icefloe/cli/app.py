@@ -1,4 +1,4 @@
-"""Decides which command a command line means, and reads the options that all commands have, before and after its name."""
+"""Command dispatch and global options, which may precede or follow the command name."""
 
 import argparse
 import sys
@@ -16,12 +16,12 @@ from icefloe.cli.commands import COMMANDS, EXTRAS, GROUP, HIDDEN_POINTS, OWN_POI
 from icefloe.cli.completing import complete_catalog
 from icefloe.cli.options import COLORS, FORMS, Options, is_terminal
 
-_GLOBAL = "Options of all commands"
+_GLOBAL = "Global options"
 _MARKUP = "rich"
 
 
 def root_command() -> TyperGroup:
-    """The command `icefloe`."""
+    """Return the `icefloe` command."""
     app = typer.Typer(cls=RootGroup, add_completion=False, rich_markup_mode=_markup())
     app.callback(invoke_without_command=True)(_root)
     command = get_command(app)
@@ -30,29 +30,29 @@ def root_command() -> TyperGroup:
 
 
 def _markup() -> Any:
-    # Panels are for people: what is piped has no boxes.
+    # Draw panels on a terminal only: piped output has no boxes.
     return _MARKUP if is_terminal(sys.stdout) else None
 
 
 class RootGroup(TyperGroup):
-    """Commands that are imported when they are used; their help is known before."""
+    """Command group that imports a command only when it is used; the one-line help needs no import."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - theirs
-        """The names of all commands, by panels."""
+        """Return all command names, grouped by panel."""
         return [*COMMANDS, *_points()]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - theirs
-        """What help and completion show of a command."""
+        """Return a placeholder with the command's name and help, enough for help and completion."""
         if cmd_name in COMMANDS:
             known = COMMANDS[cmd_name]
             return TyperCommand(cmd_name, help=known.help, hidden=known.is_hidden, rich_help_panel=known.panel)
         if cmd_name in _points():
-            text = _SERVE_HELP.get(cmd_name, "See its --help.")
+            text = _SERVE_HELP.get(cmd_name, "See --help for this command.")
             return TyperCommand(cmd_name, help=text, hidden=cmd_name in HIDDEN_POINTS, rich_help_panel=SERVE)
         return None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command itself."""
+        """Import and return the actual command."""
         if args[0] in COMMANDS:
             return args[0], load_command(args[0], COMMANDS[args[0]]), args[1:]
         if args[0] in _points():
@@ -61,7 +61,7 @@ class RootGroup(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The list of commands by panels, for help without boxes."""
+        """Write the commands grouped by panel, for help without boxes."""
         panels: dict[str, list[tuple[str, str]]] = {}
         for name in self.list_commands(ctx):
             command = self.get_command(ctx, name)
@@ -74,13 +74,13 @@ class RootGroup(TyperGroup):
 
 _SERVE_HELP = {
     "serve": "Serve catalogs over the Iceberg REST protocol.",
-    "server": "Users, tokens, roles and grants of a server; migrate its database, and check it.",
-    "ui": "Show catalogs and tables as a web page, to this machine alone.",
+    "server": "Manage users, tokens, roles and grants of a server; migrate and check its database.",
+    "ui": "Browse catalogs and tables in a web page, served to this machine only.",
 }
 
 
 def load_command(name: str, command: Command) -> Any:
-    """A command with all that it takes to run it."""
+    """Import a command, ready to run."""
     module, _, attribute = command.place.partition(":")
     loaded = getattr(import_module(module), attribute)
     if not isinstance(loaded, typer.Typer):
@@ -105,7 +105,7 @@ def _leaves(command: Any) -> Iterator[Any]:
         yield command
 
 
-# -- commands of others
+# -- commands from entry points
 
 
 @cache
@@ -114,19 +114,19 @@ def _points() -> dict[str, str]:
 
 
 class PointCommand(TyperCommand):
-    """A command of an entry point, which reads its arguments itself."""
+    """Command of an entry point, which parses its own arguments."""
 
     def __init__(self, name: str) -> None:
         settings = {"ignore_unknown_options": True, "allow_extra_args": True}
         super().__init__(name, context_settings=settings, add_help_option=False)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Leave all arguments to the entry point."""
+        """Pass all arguments on to the entry point."""
         ctx.args = args
         return args
 
     def invoke(self, ctx: Any) -> int:
-        """Run it; what it returns is the exit code."""
+        """Run the entry point and return its exit code."""
         name = str(self.name)
         try:
             module = import_module(_points()[name].partition(":")[0])
@@ -140,7 +140,7 @@ class PointCommand(TyperCommand):
         module.add_arguments(parser)
         options = ctx.find_root().obj
         given = {"config": options.config, "catalog": [options.catalog] if options.catalog else None}
-        # What stands before the name of the command counts as if it stood behind it.
+        # Options before the command name apply as if they followed it.
         parser.set_defaults(**{name: value for name, value in given.items() if value is not None})
         return int(module.run(parser.parse_args(ctx.args)) or 0)
 
@@ -162,36 +162,38 @@ OutputOption = Annotated[
     typer.Option(
         "--output",
         "-o",
-        help=f"How to print: {', '.join(FORMS)}.",
+        help=f"Output format: {', '.join(FORMS)}.",
         callback=_chosen(FORMS),
         metavar="FORM",
         autocompletion=lambda: list(FORMS),
     ),
 ]
 ColorOption = Annotated[
-    str | None, typer.Option("--color", help="auto, always or never.", callback=_chosen(COLORS), metavar="WHEN")
+    str | None,
+    typer.Option("--color", help="Use color: auto, always or never.", callback=_chosen(COLORS), metavar="WHEN"),
 ]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before something is removed.")]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print results and errors only.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only results and errors.")]
 CatalogOption = Annotated[
     str | None,
-    typer.Option("--catalog", "-c", help="The catalog, by its configured name.", autocompletion=complete_catalog),
+    typer.Option("--catalog", "-c", help="Name of the configured catalog to use.", autocompletion=complete_catalog),
 ]
 
 
 def _root(
     ctx: typer.Context,
     catalog: CatalogOption = None,
-    uri: Annotated[str | None, typer.Option(help="The URI of the catalog, in place of a configured one.")] = None,
-    warehouse: Annotated[str | None, typer.Option(help="The warehouse of the catalog.")] = None,
+    uri: Annotated[str | None, typer.Option(help="URI of a catalog to use instead of a configured one.")] = None,
+    warehouse: Annotated[str | None, typer.Option(help="Warehouse location of the catalog.")] = None,
     properties: Annotated[
-        list[str] | None, typer.Option("--property", "-p", help="A property of the catalog.", metavar="KEY=VALUE")
+        list[str] | None,
+        typer.Option("--property", "-p", help="Catalog property; may be repeated.", metavar="KEY=VALUE"),
     ] = None,
-    config: Annotated[str | None, typer.Option(help="The configuration file.", metavar="FILE")] = None,
+    config: Annotated[str | None, typer.Option(help="Configuration file to use.", metavar="FILE")] = None,
     output: OutputOption = None,
     color: ColorOption = None,
     quiet: QuietOption = False,
-    verbose: Annotated[bool, typer.Option("-v", help="Say more, and show where errors come from.")] = False,
+    verbose: Annotated[bool, typer.Option("-v", help="Print more details, and tracebacks of errors.")] = False,
     yes: YesOption = False,
     credential: Annotated[str | None, typer.Option(hidden=True)] = None,
     ugi: Annotated[str | None, typer.Option(hidden=True)] = None,
@@ -199,7 +201,7 @@ def _root(
     log_level: Annotated[str, typer.Option("--log-level", hidden=True)] = "WARNING",
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
-    """Apache Iceberg tables: look at them, query them, change them, and keep them healthy."""
+    """Inspect, query, change and maintain Apache Iceberg tables."""
     given = dict(_property(text) for text in properties or ())
     named = {"uri": uri, "warehouse": warehouse, "credential": credential, "ugi": ugi}
     given |= {key: value for key, value in named.items() if value is not None}
@@ -229,7 +231,7 @@ def _set_up_logs(level: str, is_verbose: bool) -> None:
 
     known = logging.getLevelNamesMapping()
     if level.upper() not in known:
-        raise typer.BadParameter(f"{level!r} is no level of logs", param_hint="--log-level")
+        raise typer.BadParameter(f"{level!r} is not a log level", param_hint="--log-level")
     logging.basicConfig(
         level=logging.INFO if is_verbose else known[level.upper()],
         format="%(asctime)s:%(levelname)s:%(name)s:%(message)s",
@@ -238,7 +240,7 @@ def _set_up_logs(level: str, is_verbose: bool) -> None:
 
 
 def _late_options() -> list[Any]:
-    """The options of all commands that may also follow the name of one."""
+    """Return the global options that may also follow the command name."""
 
     def late(
         catalog: CatalogOption = None,
@@ -247,7 +249,7 @@ def _late_options() -> list[Any]:
         quiet: QuietOption = False,
         yes: YesOption = False,
     ) -> None:
-        """Nothing: only its parameters are used."""
+        """Do nothing: only the parameters of this function are used."""
 
     app = typer.Typer(add_completion=False)
     app.command()(late)

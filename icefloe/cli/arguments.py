@@ -1,4 +1,4 @@
-"""The arguments and options that several commands share, each described once."""
+"""Arguments and options that several commands share."""
 
 from typing import Annotated
 
@@ -10,7 +10,7 @@ TableName = Annotated[
     str,
     typer.Argument(
         metavar="NAME",
-        help="[CATALOG.]NAMESPACE.TABLE, with @BRANCH, @TAG, @SNAPSHOT-ID or @TIME behind it; or a location.",
+        help="[CATALOG.]NAMESPACE.TABLE, optionally followed by @BRANCH, @TAG, @SNAPSHOT-ID or @TIME; or a location.",
         autocompletion=complete_table,
     ),
 ]
@@ -20,22 +20,20 @@ ChangedTable = Annotated[
 TableOrNamespace = Annotated[
     str | None,
     typer.Argument(
-        metavar="[NAME]", help="A table, or a namespace for all of its tables.", autocompletion=complete_table
+        metavar="[NAME]", help="A table, or a namespace to select all its tables.", autocompletion=complete_table
     ),
 ]
 Namespace = Annotated[str, typer.Argument(metavar="NAMESPACE", autocompletion=complete_namespace)]
 RefName = Annotated[str, typer.Argument(metavar="REF", autocompletion=complete_ref)]
 Where = Annotated[
     str | None,
-    typer.Option("--where", help="Only rows that match, such as \"id > 5 and region = 'eu'\".", metavar="EXPR"),
+    typer.Option("--where", help="Filter expression, such as \"id > 5 and region = 'eu'\".", metavar="EXPR"),
 ]
-Columns = Annotated[
-    str | None, typer.Option("--columns", help="Columns by name, with commas between them.", metavar="A,B")
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")]
-Branch = Annotated[str | None, typer.Option("--branch", help="The branch, in place of main.", metavar="BRANCH")]
+Columns = Annotated[str | None, typer.Option("--columns", help="Comma-separated column names.", metavar="A,B")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done without doing it.")]
+Branch = Annotated[str | None, typer.Option("--branch", help="Branch to use instead of main.", metavar="BRANCH")]
 Properties = Annotated[
-    list[str] | None, typer.Option("--property", "-p", help="A property of what is created.", metavar="KEY=VALUE")
+    list[str] | None, typer.Option("--property", "-p", help="Property to set; may be repeated.", metavar="KEY=VALUE")
 ]
 MetadataTableName = Annotated[
     str | None,
@@ -44,12 +42,12 @@ MetadataTableName = Annotated[
 
 
 def selected(columns: str | None) -> tuple[str, ...]:
-    """The columns that an option names; all of them without it."""
+    """Parse the column names of an option; all columns if it is not given."""
     return ("*",) if columns is None else tuple(each.strip() for each in columns.split(","))
 
 
 def pairs(texts: list[str] | None) -> dict[str, str]:
-    """Options of the form KEY=VALUE."""
+    """Parse options of the form KEY=VALUE."""
     read = {}
     for text in texts or ():
         key, separator, value = text.partition("=")

@@ -1,4 +1,4 @@
-"""Decides when something may be removed: after a yes at a terminal, or with `--yes`; otherwise nothing is done."""
+"""Confirmation before anything is removed: an answer at a terminal, or `--yes`; otherwise nothing is done."""
 
 import sys
 
@@ -8,12 +8,14 @@ from icefloe.cli.options import is_terminal
 
 
 def confirm(run: Invocation, question: str) -> None:
-    """Go on only if the user wants it."""
+    """Raise `RefusedError` unless the user confirms."""
     if run.options.yes:
         return
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
-        raise RefusedError(f"{question} Nobody can be asked here: say --yes if it is meant, or --dry-run to look first")
+        raise RefusedError(
+            f"{question} Cannot ask for confirmation without a terminal: pass --yes to confirm, or --dry-run to preview"
+        )
     sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise RefusedError("nothing was done")
+        raise RefusedError("cancelled; nothing was done")

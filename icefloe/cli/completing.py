@@ -1,4 +1,4 @@
-"""Decides which names complete what a user has typed: those of the configured catalog, as far as it answers at once."""
+"""Shell completion of names from the configured catalog, within a time limit."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -8,14 +8,14 @@ from typing import Any
 import typer
 
 _SECONDS = 2.0
-"""How long a catalog may take, with what is imported for it; a local one takes a few tenths."""
+"""Time limit for a catalog to answer, imports included; a local catalog takes a few tenths of a second."""
 _MOST = 500
 
 Complete = Callable[[typer.Context, str], list[str]]
 
 
 def _quietly(candidates: Callable[[Any, str], Iterable[str]]) -> Complete:
-    """Names that begin as typed; none if the catalog cannot be asked, as a shell has no place for errors."""
+    """Return names with the typed prefix; none if the catalog fails, as a shell has no place for errors."""
 
     @wraps(candidates)
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -28,10 +28,10 @@ def _quietly(candidates: Callable[[Any, str], Iterable[str]]) -> Complete:
                         matching.append(name)
                     if len(matching) >= _MOST:
                         break
-            except Exception:  # noqa: BLE001 - in the middle of a line that is being typed
+            except Exception:  # noqa: BLE001 - errors must not disturb the command line being typed
                 return
 
-        # A catalog that does not answer must not hold up the one who types; the process ends without it.
+        # A catalog that does not answer must not block typing; the process exits without waiting for it.
         looking = threading.Thread(target=look, daemon=True)
         looking.start()
         looking.join(_SECONDS)
@@ -50,7 +50,7 @@ def _run(ctx: Any) -> Any:
 
 @_quietly
 def complete_table(ctx: Any, incomplete: str) -> Iterator[str]:
-    """Namespaces with a dot behind them, and the tables and views of the one that is typed."""
+    """Complete namespaces, with a trailing dot, and the tables and views of the namespace typed so far."""
     from icefloe.catalog import show_table
 
     run = _run(ctx)
@@ -69,8 +69,8 @@ def complete_table(ctx: Any, incomplete: str) -> Iterator[str]:
 
 
 @_quietly
-def complete_catalog(ctx: Any, incomplete: str) -> Iterator[str]:  # noqa: ARG001 - the shape of all of them
-    """The configured catalogs."""
+def complete_catalog(ctx: Any, incomplete: str) -> Iterator[str]:  # noqa: ARG001 - common signature
+    """Complete names of configured catalogs."""
     yield from _run(ctx).configuration.names()
 
 
@@ -84,14 +84,14 @@ def complete_namespace(ctx: Any, incomplete: str) -> Iterator[str]:
 
 
 @_quietly
-def complete_ref(ctx: Any, incomplete: str) -> Iterator[str]:  # noqa: ARG001 - the shape of all of them
-    """Branches and tags of the table that is named before."""
+def complete_ref(ctx: Any, incomplete: str) -> Iterator[str]:  # noqa: ARG001 - common signature
+    """Complete branches and tags of the table given before."""
     yield from _run(ctx).table(ctx.params["name"]).table.refs()
 
 
 @_quietly
-def complete_column_table(ctx: Any, incomplete: str) -> Iterator[str]:  # noqa: ARG001 - the shape of all of them
-    """Metadata tables."""
+def complete_column_table(ctx: Any, incomplete: str) -> Iterator[str]:  # noqa: ARG001 - common signature
+    """Complete names of metadata tables."""
     from icefloe.inspect import TABLE_NAMES
 
     yield from TABLE_NAMES

@@ -1,14 +1,14 @@
-"""Decides with which code a command ends, by the tree of errors, and what is said of an error as text or JSON.
+"""Exit codes by class of error, and errors as text or JSON.
 
-0    done
-1    done, with findings or differences (doctor, verify, diff), or a rewrite that is done in part
-2    wrong use: arguments, names, settings, a package that is missing
-3    no such thing: table, namespace, column, snapshot, branch
-4    not allowed: by the service, by the state of the table, or because nobody confirmed it
-5    lost a race: nothing changed, try again
-6    the outcome is unknown: look at the table before you try again
-7    storage or network failed, or files are broken
-70   a fault of icefloe
+0    success
+1    success with findings or differences (doctor, verify, diff), or a partially completed rewrite
+2    usage error: arguments, names, settings, a missing package
+3    not found: table, namespace, column, snapshot, branch
+4    not allowed: by the service, by the state of the table, or for lack of confirmation
+5    commit conflict: nothing changed, try again
+6    outcome unknown: check the table before trying again
+7    storage or network failure, or corrupt files
+70   internal error (a bug in icefloe)
 130  interrupted
 """
 
@@ -36,29 +36,29 @@ _CODES: tuple[tuple[type[Exception], int], ...] = (
 )
 _HINTS = {
     LOST_RACE: "nothing changed; run the command again",
-    UNKNOWN: "the change may or may not have happened: look at `icefloe log` before you run it again",
-    STORAGE: "nothing is known to be wrong with the command itself; it may be run again",
-    BUG: "this is a fault of icefloe; --verbose shows where",
+    UNKNOWN: "the change may or may not have been committed: check `icefloe log` before running the command again",
+    STORAGE: "the command itself is probably fine; try running it again",
+    BUG: "this is a bug in icefloe; run with --verbose for a traceback",
 }
 
 
 class RefusedError(errors.IcefloeError):
-    """What is not done without the user's word."""
+    """The user did not confirm the operation."""
 
 
 class OutputClosedError(Exception):
-    """Nobody reads standard output any more."""
+    """Standard output was closed by its reader."""
 
 
 def exit_code(error: BaseException) -> int:
-    """The code that an error ends a command with."""
+    """Return the exit code for an error."""
     if isinstance(error, RefusedError):
         return NOT_ALLOWED
     return next((code for kind, code in _CODES if isinstance(error, kind)), BUG)
 
 
 def problem(error: BaseException, message: str | None = None, code: int | None = None) -> dict[str, object]:
-    """An error as the object that is printed as JSON."""
+    """Return an error as a JSON object."""
     number = exit_code(error) if code is None else code
     text = message or str(error) or type(error).__name__
     return {
@@ -73,5 +73,5 @@ def problem(error: BaseException, message: str | None = None, code: int | None =
 
 
 def hint_of(code: int) -> str | None:
-    """What a user can do about a code."""
+    """Return a hint on what to do about an exit code."""
     return _HINTS.get(code)

@@ -1,4 +1,4 @@
-"""Decides which catalog and which table a command works on, by its options, the configuration and the names that it is given."""
+"""The catalog and table that a command works on, from its options, the configuration and the given names."""
 
 import os
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ from icefloe.table import Table
 
 @dataclass(frozen=True)
 class NamedTable:
-    """A table, and the snapshot of it that is meant."""
+    """A table and the selected snapshot of it."""
 
     table: Table
     name: TableName
@@ -43,7 +43,7 @@ class NamedTable:
         return str(self.name)
 
     def snapshot(self) -> Snapshot | None:
-        """The snapshot that is meant; None of an empty table."""
+        """Return the selected snapshot; None if the table is empty."""
         return choose_snapshot(
             self.table.metadata, self.at.get("snapshot_id"), self.at.get("ref"), self.at.get("as_of")
         )
@@ -59,12 +59,12 @@ class Invocation:
 
     @cached_property
     def configuration(self) -> Configuration:
-        """The configuration that counts."""
+        """The effective configuration."""
         return find_configuration(self.options.config)
 
     @cached_property
     def catalog_name(self) -> str:
-        """The catalog in use: by option, by default, or as the only one that there is."""
+        """Name of the catalog in use: by option, by default, or the only one configured."""
         if self.options.catalog is not None:
             return self.options.catalog
         if self.configuration.default_catalog is not None:
@@ -78,7 +78,7 @@ class Invocation:
         return self.open_catalog(self.catalog_name)
 
     def open_catalog(self, name: str) -> Catalog:
-        """A catalog by name; it is closed at the end."""
+        """Return a catalog by name; it is closed with this invocation."""
         if name not in self._open:
             self._open[name] = self._load(name)
         return self._open[name]
@@ -90,18 +90,18 @@ class Invocation:
                 return embedded_catalog()
             if self.options.catalog is None and self.configuration.path is None:
                 raise errors.InvalidPropertyError(
-                    "no catalog is configured: `icefloe init` makes one here, `icefloe catalog add` names one that you have,"
-                    " and --uri with --warehouse do for one command"
+                    "no catalog is configured: run `icefloe init` to create one here or `icefloe catalog add` to add an existing one,"
+                    " or pass --uri and --warehouse"
                 )
         return configured_catalog(self.configuration, name, given)
 
     def parse(self, text: str) -> TableName:
-        """A name of a table; its first part may be a catalog, unless one is chosen by option."""
+        """Parse a table name; its first part may be a catalog, unless an option selects one."""
         is_chosen = self.options.catalog is not None or self.options.properties
         return parse_table_name(text, () if is_chosen else self.configuration.names())
 
     def table(self, text: str) -> NamedTable:
-        """The table that a text names, at the snapshot that it names."""
+        """Load the table and snapshot that a name refers to."""
         name = self.parse(text)
         if name.location is not None:
             table = load_static_table(os.path.expanduser(name.location), self._storage_properties())
@@ -113,25 +113,25 @@ class Invocation:
         return self.configuration.properties(self.catalog_name, self.options.properties)
 
     def changed_table(self, text: str) -> Table:
-        """A table that is to be changed: one of a catalog, and no snapshot of it."""
+        """Load a table to change; the name must not select a snapshot."""
         named = self.table(text)
         if named.name.version is not None:
-            raise errors.InvalidInputError(f"{text!r} is a snapshot of a table, which never changes; leave out the @")
+            raise errors.InvalidInputError(f"{text!r} names a snapshot, which cannot be changed; leave out the @ part")
         return named.table
 
     def say(self, text: str) -> None:
-        """Tell the user something that is not a result."""
+        """Print a message that is not a result."""
         say(text, self.options)
 
     def close(self) -> None:
-        """Give back connections."""
+        """Close all open catalogs."""
         for catalog in self._open.values():
             catalog.close()
 
 
 @contextmanager
 def invocation(ctx: typer.Context) -> Iterator[Invocation]:
-    """What a command works with, until it ends."""
+    """Provide the invocation of a command and close it at the end."""
     path = ctx.command_path.partition(" ")[2]
     run = Invocation(ctx.obj, path or "icefloe")
     try:
@@ -141,5 +141,5 @@ def invocation(ctx: typer.Context) -> Iterator[Invocation]:
 
 
 def listener(run: Invocation) -> Listener | None:
-    """Who is told how far the work is: by default a bar, where a person looks."""
+    """Return the progress listener: silent with --quiet, otherwise the default, a bar on terminals."""
     return silent if run.options.quiet else None

@@ -1,4 +1,4 @@
-"""Runs a command line: results go to standard output, all else to standard error, and the exit code says how it ended."""
+"""Entry point of the command line: results go to standard output, everything else to standard error."""
 
 import json
 import logging
@@ -6,12 +6,14 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
 from typing import Any
 
 import typer
 
 from icefloe.cli import exits
 from icefloe.cli.app import root_command
+from icefloe.cli.commands import COMMANDS, LOOK, SETUP
 from icefloe.cli.options import is_json_asked
 from icefloe.errors import IcefloeError, without_credentials
 
@@ -20,7 +22,7 @@ COMPLETE = "_ICEFLOE_COMPLETE"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; the exit code."""
+    """Run a command and return its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if COMPLETE in os.environ:
         from typer.completion import completion_init
@@ -38,14 +40,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(error, given)
     except (exits.OutputClosedError, BrokenPipeError) as error:
         return _closed() if _is_closed() or isinstance(error, exits.OutputClosedError) else _fail(error, given)
-    except Exception as error:  # noqa: BLE001 - the last one to see it: it is shown, and the exit code tells
+    except Exception as error:  # noqa: BLE001 - top level: every error is printed and sets the exit code
         return _fail(error, given)
     return ended if isinstance(ended, int) else exits.DONE
 
 
 def run() -> None:
-    """The console script."""
+    """Run the console script."""
+    _leave_out_pandas(sys.argv[1:])
     sys.exit(main())
+
+
+def _leave_out_pandas(given: list[str]) -> None:
+    """Hide pandas from commands that only show or set up: where it is installed, pyarrow imports it to inspect Python lists."""
+    if given and given[0] in COMMANDS and COMMANDS[given[0]].panel in (LOOK, SETUP):
+        sys.meta_path.insert(0, _NoPandas())
+
+
+class _NoPandas(MetaPathFinder):
+    def find_spec(self, fullname: str, *_: object) -> None:
+        """Report pandas as not installed; leave all other modules to the usual finders."""
+        if fullname == "pandas":
+            raise ModuleNotFoundError("pandas is hidden from this command, for a quick start", name=fullname)
 
 
 def _is_closed() -> bool:
@@ -57,18 +73,18 @@ def _is_closed() -> bool:
 
 
 def _closed() -> int:
-    """Whoever read the results has enough of them, which is no fault: end without a word."""
+    """Exit silently: the reader closed the pipe, which is not an error."""
     try:
         devnull = os.open(os.devnull, os.O_WRONLY)
         os.dup2(devnull, sys.stdout.fileno())
     except OSError as error:
-        logging.getLogger("icefloe.cli").debug("standard output stays closed: %s", error)
+        logging.getLogger("icefloe.cli").debug("standard output could not be redirected: %s", error)
     return exits.DONE
 
 
 def _usage(error: Any, given: list[str]) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":
-        # Help was printed already, where boxes are drawn, or is the message.
+        # The help is either printed already (with boxes) or is the message itself.
         if text := error.format_message():
             sys.stderr.write(f"{text}\n")
         return exits.USAGE

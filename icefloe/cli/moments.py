@@ -1,4 +1,4 @@
-"""Decides which time an option means: a time in ISO 8601, or how long ago, such as 7d."""
+"""Parsing of times in options: ISO 8601, or an age such as 7d."""
 
 import datetime as dt
 import re
@@ -12,7 +12,7 @@ _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w":
 
 
 def moment(text: str) -> int:
-    """A time, or the time so long ago, in milliseconds since 1970."""
+    """Parse a time or an age to milliseconds since the epoch."""
     if _AGE.fullmatch(text.strip()):
         return milliseconds(dt.datetime.now(dt.UTC)) - duration(text)
     known = read_time(text)
@@ -22,8 +22,8 @@ def moment(text: str) -> int:
 
 
 def duration(text: str) -> int:
-    """A span of time such as 7d or 90m, in milliseconds."""
+    """Parse a duration such as 7d or 90m to milliseconds."""
     match = _AGE.fullmatch(text.strip())
     if match is None:
-        raise InvalidInputError(f"{text!r} is no span of time like 7d, 12h or 30m")
+        raise InvalidInputError(f"{text!r} is not a duration like 7d, 12h or 30m")
     return int(float(match[1]) * _UNITS[match[2]])

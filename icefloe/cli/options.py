@@ -1,6 +1,6 @@
-"""What the options of all commands say: which catalog is meant, how results are printed, and whether questions are asked.
+"""Values of the global options: catalog, output format and confirmation.
 
-This module imports nothing heavy, since `icefloe --help` does.
+This module has no heavy imports, as `icefloe --help` loads it.
 """
 
 import os
@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import TextIO
 
 FORMS = ("text", "json", "jsonl", "csv", "markdown", "arrow")
-"""How results can be printed."""
+"""Output formats."""
 COLORS = ("auto", "always", "never")
 
 
 @dataclass(slots=True)
 class Options:
-    """The options of one run; those after the name of a command are written over those before it."""
+    """Options of one run; those after the command name override those before it."""
 
     catalog: str | None = None
     properties: dict[str, str] = field(default_factory=dict, repr=False)
@@ -27,24 +27,24 @@ class Options:
     yes: bool = False
 
     def is_colored(self, stream: TextIO) -> bool:
-        """Whether a stream takes colours: those of people do, unless `NO_COLOR` or an option says otherwise."""
+        """Whether to use color on a stream: on terminals, unless `NO_COLOR` or an option says otherwise."""
         if self.color != "auto":
             return self.color == "always"
         return not os.environ.get("NO_COLOR") and is_terminal(stream)
 
     @property
     def is_json(self) -> bool:
-        """Whether a program reads the results, so that errors are JSON, too."""
+        """Whether results are JSON, in which case errors are JSON, too."""
         return self.output in ("json", "jsonl")
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a person looks at the stream."""
+    """Whether the stream is a terminal."""
     return stream is not None and stream.isatty()
 
 
 def is_json_asked(arguments: list[str]) -> bool:
-    """Whether arguments that could not be read ask for JSON."""
+    """Whether arguments that could not be parsed ask for JSON."""
     for number, argument in enumerate(arguments):
         if argument in ("-o", "--output"):
             return number + 1 < len(arguments) and arguments[number + 1] in ("json", "jsonl")
@@ -54,6 +54,6 @@ def is_json_asked(arguments: list[str]) -> bool:
 
 
 def say(text: str, options: Options) -> None:
-    """Tell the user something that is not a result."""
+    """Print a message that is not a result."""
     if not options.quiet:
         sys.stderr.write(f"{text}\n")

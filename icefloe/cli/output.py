@@ -1,4 +1,4 @@
-"""Decides how results are printed: rows or one record, in the form that was asked for, to standard output and nothing else."""
+"""Printing of results, rows or a single record, to standard output in the selected format."""
 
 import csv
 import io
@@ -18,15 +18,15 @@ from icefloe.cli.values import json_value
 from icefloe.shown import NULL, cell
 
 JSON_VERSION = 1
-"""The version of the JSON objects; it grows when a key changes its meaning or goes."""
+"""Version of the JSON output; incremented when a key is removed or changes its meaning."""
 _MEASURED_ROWS = 1000
-"""How many rows are looked at before the widths of columns are decided; later ones may be wider."""
+"""Number of rows used to determine column widths; later rows may be wider."""
 _MOST_SHOWN = 60
-"""How wide a cell may be on a terminal in which rows do not fit."""
+"""Maximum width of a cell on a terminal that is too narrow for the rows."""
 _BATCH_ROWS = 1024
 
 Record = Mapping[str, Any]
-"""A row, or a single result, by the names of its parts."""
+"""A row or a single result, by field name."""
 
 
 class Output:
@@ -37,7 +37,7 @@ class Output:
         self._command = command
 
     def record(self, record: Record, text: Callable[[], Iterable[str]] | None = None) -> None:
-        """Print one result; as text by its own lines, or name and value in each line."""
+        """Print one result; in text format as the given lines, or one name and value per line."""
         match self._options.output:
             case "json":
                 self._json(self._wrapped(json_value(record)))
@@ -51,7 +51,7 @@ class Output:
                 self._listed([{"name": name, "value": value} for name, value in record.items()])
 
     def rows(self, rows: Sequence[Record], columns: Sequence[str] = (), shown: Sequence[Record] | None = None) -> None:
-        """Print a list of results; `shown` are the same as people like to read them, as text."""
+        """Print a list of results; `shown` replaces them in text format with more readable values."""
         match self._options.output:
             case "json":
                 self._json(self._wrapped([json_value(row) for row in rows]))
@@ -66,7 +66,7 @@ class Output:
                 self._listed(rows, columns)
 
     def table(self, rows: pa.Table | pa.RecordBatchReader) -> None:
-        """Print rows of Arrow, a stream of them in bounded memory."""
+        """Print Arrow rows; a stream is printed in bounded memory."""
         reader = rows.to_reader(_BATCH_ROWS) if isinstance(rows, pa.Table) else rows
         try:
             self._stream(reader)
@@ -94,15 +94,15 @@ class Output:
             self._write(f"{line}\n")
 
     def heading(self, text: str) -> str:
-        """The text as a heading, if there are colours."""
+        """Return the text as a heading, if color is on."""
         return f"\x1b[1m{text}\x1b[0m" if self._options.is_colored(sys.stdout) else text
 
     def colored(self, text: str, color: str) -> str:
-        """The text in a colour, if there are any."""
+        """Return the text in a color, if color is on."""
         code = {"red": 31, "green": 32, "yellow": 33, "cyan": 36}[color]
         return f"\x1b[{code}m{text}\x1b[0m" if self._options.is_colored(sys.stdout) else text
 
-    # -- forms
+    # -- formats
 
     def _wrapped(self, result: object) -> dict[str, object]:
         return {"version": JSON_VERSION, "command": self._command, "result": result}
@@ -111,7 +111,7 @@ class Output:
         self._write(json.dumps(document, indent=indent, ensure_ascii=False, allow_nan=False) + "\n")
 
     def _json_rows(self, rows: Iterator[Record]) -> None:
-        """One object, written row by row."""
+        """Write one JSON object, row by row."""
         head = json.dumps({"version": JSON_VERSION, "command": self._command})[:-1]
         self._write(f'{head}, "result": [')
         for number, row in enumerate(rows):
@@ -153,7 +153,7 @@ class Output:
             raise OutputClosedError from error
 
     def _aligned(self, rows: Iterator[Record], columns: Sequence[str]) -> None:
-        """Columns side by side; numbers to the right, and long cells cut where a person looks."""
+        """Write aligned columns: numbers on the right, long cells truncated on terminals."""
         first = [row for _, row in zip(range(_MEASURED_ROWS), rows, strict=False)]
         names = list(columns) or list(dict.fromkeys(chain.from_iterable(first)))
         texts = [[_one_line(cell(row.get(name))) for name in names] for row in first]
@@ -180,7 +180,7 @@ def _records(reader: pa.RecordBatchReader) -> Iterator[Record]:
 
 
 def _arrow_table(rows: Sequence[Record]) -> pa.Table:
-    """Rows as a table; a column whose values are of several types has them as texts."""
+    """Convert rows to an Arrow table; a column with values of several types becomes strings."""
     names = dict.fromkeys(chain.from_iterable(rows))
     columns = {name: [json_value(row.get(name), name) for row in rows] for name in names}
     return pa.table({name: _arrow_column(values) for name, values in columns.items()})
@@ -200,7 +200,7 @@ def _pairs(record: Record) -> Iterator[str]:
 
 
 def _plain(value: Any, name: str) -> object:
-    """A value in CSV: nothing for null, JSON for what has parts."""
+    """Return a value for CSV: empty for null, JSON for nested values."""
     if value is None:
         return ""
     plain = json_value(value, name)
@@ -222,7 +222,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _fitting(widths: list[int], total: int) -> list[int]:
-    """Narrower columns, the widest first, until rows fit into a terminal."""
+    """Shrink columns, the widest first, until rows fit the terminal."""
     excess = sum(widths) + 2 * (len(widths) - 1) - total
     if excess <= 0:
         return widths

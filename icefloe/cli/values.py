@@ -1,4 +1,4 @@
-"""Decides how one value is written as JSON."""
+"""JSON representation of a single value."""
 
 import base64
 import datetime as dt
@@ -39,11 +39,11 @@ _IDS = frozenset(
         "to_snapshot_id",
     )
 )
-"""Numbers of 64 bits that name something: programs that read JSON numbers as doubles would change them, so they are texts."""
+"""Fields with 64-bit ids: written as strings, as programs that read JSON numbers as doubles would change them."""
 
 
 def json_value(value: Any, name: str | None = None) -> Any:
-    """A value as JSON: ids as texts, times in RFC 3339, decimals as texts, bytes in base64."""
+    """Return a value as JSON: ids and decimals as strings, times in RFC 3339, bytes in base64."""
     match value:
         case bool() | None | str():
             return value
@@ -72,7 +72,7 @@ def json_value(value: Any, name: str | None = None) -> Any:
 
 
 def _json_list(values: list[Any] | tuple[Any, ...], name: str | None) -> Any:
-    # Arrow gives maps as lists of pairs; those of names and numbers are objects.
+    # Arrow returns maps as lists of pairs; maps with string or integer keys become objects.
     if values and all(isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], str | int) for each in values):
         return {str(key): json_value(item) for key, item in values}
     return [json_value(each, name) for each in values]

@@ -38,7 +38,7 @@ def documented() -> dict[str, tuple[bool, set[str]]]:
         text = re.sub(r"\([^)]*\)", "", text)
         keys = {key for key in re.findall(r"`([a-z_]+)`", text) if key not in ("log",)}
         for command in re.findall(r"`([^`]+)`", commands):
-            known[command] = (text.startswith("rows of"), keys)
+            known[command] = (text.startswith("rows with"), keys)
     return known
 
 

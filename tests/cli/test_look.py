@@ -139,8 +139,8 @@ def test_metadata_tables(lake: Path, run: Run) -> None:
     assert all(isinstance(row["snapshot_id"], str) and isinstance(row["sequence_number"], str) for row in entries)
     assert len(run("metadata", "shop.orders", "--log", "-o", "json").result()) == 6
     assert json.loads(run("metadata", "shop.orders").out)["table-uuid"] == table.metadata.table_uuid
-    assert "there is no metadata table 'nope'" in run("metadata", "shop.orders", "nope", code=2).err
-    assert "is of all snapshots" in run("metadata", "shop.orders@v1", "snapshots", code=2).err
+    assert "no metadata table 'nope'" in run("metadata", "shop.orders", "nope", code=2).err
+    assert "covers all snapshots" in run("metadata", "shop.orders@v1", "snapshots", code=2).err
 
 
 def test_rows(lake: Path, run: Run) -> None:
@@ -166,9 +166,9 @@ def test_a_location_needs_no_catalog(lake: Path, run: Run, tmp_path: Path, monke
     assert run("count", location.removeprefix("file://")).out == "19\n"
     assert run("count", folder).out == "19\n"
     assert run("count", f"{folder}@v1").out == "10\n"
-    assert "which can be read only" in run("properties", "set", "table", location, "a", "b", code=2).err
-    assert "has no metadata files" in run("count", f"{tmp_path}/none", code=3).err
-    assert "there is no metadata file" in run("count", f"{tmp_path}/00001-x.metadata.json", code=3).err
+    assert "which is read-only" in run("properties", "set", "table", location, "a", "b", code=2).err
+    assert "has no table metadata files" in run("count", f"{tmp_path}/none", code=3).err
+    assert "no metadata file" in run("count", f"{tmp_path}/00001-x.metadata.json", code=3).err
 
 
 @pytest.mark.parametrize("form", FORMS)

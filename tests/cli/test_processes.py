@@ -169,7 +169,7 @@ def test_statements_at_a_prompt(lake: Path) -> None:
     typed = "SELECT count(*) AS n\nFROM shop.orders;\nSELECT nope;\nSELECT 40 + 2 AS x;\nexit;\n"
     ended, screen = at_terminal(["sql"], lake, typed)
     assert ended == 0, screen
-    assert "statements end with a semicolon" in screen
+    assert "end statements with a semicolon" in screen
     assert "icefloe> " in screen
     assert "      -> " in screen
     assert "Error: " in screen
@@ -220,7 +220,7 @@ def test_an_outcome_that_nobody_knows_is_code_6(tmp_path: Path) -> None:
         assert (done.returncode, done.stdout) == (6, ""), done.stderr
         error = json.loads(done.stderr)["error"]
         assert (error["code"], error["retryable"]) == (6, False)
-        assert "may or may not have happened" in error["hint"]
+        assert "may or may not have been committed" in error["hint"]
         for status, code in ((502, 6), (403, 4), (401, 4)):
             fault.status, fault.is_gone = status, False
             assert main(line) == code

@@ -305,8 +305,8 @@ def test_the_command(lake: Path, run: Run) -> None:
     assert run("query", "SELECT 1 AS one", "-o", "csv").out == "one\n1\n"
     assert "no table shop.none" in run("query", "SELECT * FROM shop.none", code=3).err
     assert "has no namespace" in run("query", "SELECT * FROM orders", code=2).err
-    assert "one query is answered" in run("query", "DELETE FROM shop.orders", code=2).err
-    assert "does not answer this query" in run("query", "SELECT nope FROM shop.orders", code=2).err
+    assert "only a single query" in run("query", "DELETE FROM shop.orders", code=2).err
+    assert "cannot run this query" in run("query", "SELECT nope FROM shop.orders", code=2).err
     for evil in ("read_text('icefloe.toml')", "'icefloe.toml'"):
         assert run("query", f"SELECT * FROM {evil}", code=2).out == ""
     assert run("query", code=2).out == ""

@@ -42,9 +42,9 @@ def test_a_dropped_table_comes_back(uri: str, run: Run) -> None:
         run(*line, "undrop", "ns.t", code=4)
         assert run(*line, "undrop", "--id", oldest.id, "--as", "ns.old", "-o", "json").result()["table"] == "ns.old"
         assert lake.load_table("ns.old").scan().count() == 2
-        with pytest.raises(NoSuchTableError, match="keeps no dropped table"):
+        with pytest.raises(NoSuchTableError, match="has no dropped table"):
             lake.undrop_table("ns.t")
-        assert "no dropped table ns.t is kept" in run(*line, "undrop", "ns.t", code=3).err
+        assert "no dropped table ns.t to restore" in run(*line, "undrop", "ns.t", code=3).err
 
 
 def test_other_catalogs_say_what_would_be_right(lake: Path, run: Run) -> None:

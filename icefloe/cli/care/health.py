@@ -1,4 +1,4 @@
-"""`icefloe doctor` and `icefloe verify`: what a table needs, and whether all of its parts fit together."""
+"""`icefloe doctor` and `icefloe verify`: table health and consistency."""
 
 from typing import Annotated, Any
 
@@ -13,10 +13,10 @@ from icefloe.maintenance import REMEDIES
 
 
 def doctor(ctx: typer.Context, name: TableOrNamespace = None) -> None:
-    """Say what tables need, each with the command that does it."""
+    """Diagnose tables and suggest a command for each finding."""
     with invocation(ctx) as run:
         rows = [row for named in chosen_tables(run, name) for row in _findings(run, named)]
-        # In words for people, a healthy table has nothing behind its status; programs get null.
+        # In text format a healthy table has only its status; JSON has null.
         shown = [{name: "" if value is None else value for name, value in row.items()} for row in rows]
         run.out.rows(
             shown if run.options.output == "markdown" else rows,
@@ -28,7 +28,7 @@ def doctor(ctx: typer.Context, name: TableOrNamespace = None) -> None:
 
 
 def _findings(run: Invocation, named: NamedTable) -> list[dict[str, Any]]:
-    # A table that is not to be maintained by itself may still be asked how it is.
+    # Health can also be checked for tables on which automatic maintenance is disabled.
     policy = {props.MAINTENANCE_ENABLED.key: True}
     plan = named.table.maintenance.maintain(policy, dry_run=True, progress=listener(run))
     rows = []
@@ -48,10 +48,10 @@ def _row(
 def verify(
     ctx: typer.Context,
     name: TableOrNamespace = None,
-    level: Annotated[str, typer.Option(help="metadata, files, footers or data.")] = "footers",
-    sample: Annotated[float, typer.Option(help="The share of files that is opened.", min=0, max=1)] = 1.0,
+    level: Annotated[str, typer.Option(help="How deep to check: metadata, files, footers or data.")] = "footers",
+    sample: Annotated[float, typer.Option(help="Fraction of files to open.", min=0, max=1)] = 1.0,
 ) -> None:
-    """Check that all parts of tables fit together, from metadata to rows."""
+    """Check tables for consistency, from metadata to rows."""
     with invocation(ctx) as run:
         rows = [row for named in chosen_tables(run, name) for row in _checked(run, named, level, sample)]
         run.out.rows(rows, ("table", "severity", "code", "message", "location", "snapshot_id"))

@@ -1,4 +1,4 @@
-"""Decides which tables a command works on that takes a table, a namespace, or nothing for the whole catalog; and how it reports."""
+"""Tables selected by an optional name of a table or namespace, and the results of procedures as records."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, is_dataclass
@@ -9,7 +9,7 @@ from icefloe.cli.invocation import Invocation, NamedTable
 
 
 def chosen_tables(run: Invocation, text: str | None) -> Iterator[NamedTable]:
-    """The table of that name, or all tables of the namespace, or of the catalog."""
+    """Return the named table, or all tables of the named namespace or, without a name, of the catalog."""
     if text is not None:
         parsed = None if "." not in text and "/" not in text else run.parse(text)
         if parsed is not None and (parsed.location is not None or parsed.version is not None):
@@ -30,7 +30,7 @@ def chosen_tables(run: Invocation, text: str | None) -> Iterator[NamedTable]:
 
 
 def counts(result: Any) -> dict[str, Any]:
-    """What a procedure returned, as a record; what has a size of its own only by its number."""
+    """Return the result of a procedure as a record, with collections replaced by their length."""
     if not is_dataclass(result) or isinstance(result, type):
         return {"result": str(result)}
     plain = {name: value for name, value in asdict(result).items() if not name.startswith("_")}

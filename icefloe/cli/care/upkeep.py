@@ -1,4 +1,4 @@
-"""`icefloe maintain`, `compact`, `expire-snapshots` and the other procedures: each shows what it would do with --dry-run."""
+"""`icefloe maintain`, `compact`, `expire-snapshots` and the other maintenance commands, all with --dry-run."""
 
 import datetime as dt
 from typing import Annotated, Any
@@ -25,27 +25,30 @@ _PARTS = {
 }
 _KINDS = ("all", "equality", "position", "dangling")
 OlderThan = Annotated[str | None, typer.Option(help="A time, or an age such as 7d.", metavar="TIME|AGE")]
-Options = Annotated[list[str] | None, typer.Option("--option", help="An option by Java's name.", metavar="KEY=VALUE")]
+Options = Annotated[
+    list[str] | None,
+    typer.Option("--option", help="Option with the name that Java Iceberg uses; may be repeated.", metavar="KEY=VALUE"),
+]
 
 
 def maintain(
     ctx: typer.Context,
     name: TableOrNamespace = None,
-    go: Annotated[bool, typer.Option("--run", help="Do it; otherwise the plan is shown.")] = False,
-    plan: Annotated[bool, typer.Option("--plan", "--dry-run", help="Show the plan, which is the default.")] = False,
-    only: Annotated[str | None, typer.Option(help=f"Some of {', '.join(_PARTS)}, with commas.")] = None,
-    budget: Annotated[int | None, typer.Option(help="How many bytes of data files may be rewritten.", min=0)] = None,
+    go: Annotated[bool, typer.Option("--run", help="Run the plan instead of showing it.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", "--dry-run", help="Show the plan (default).")] = False,
+    only: Annotated[str | None, typer.Option(help=f"Comma-separated list of {', '.join(_PARTS)}.")] = None,
+    budget: Annotated[int | None, typer.Option(help="Maximum bytes of data files to rewrite.", min=0)] = None,
     max_time: Annotated[
-        str | None, typer.Option(help="When it is over nothing more is begun, such as 30m.", metavar="AGE")
+        str | None, typer.Option(help="Start no further step after this time, such as 30m.", metavar="AGE")
     ] = None,
 ) -> None:
-    """Do the maintenance that pays, by the health of tables."""
+    """Run the maintenance that tables need, based on their health."""
     if go and plan:
-        raise typer.BadParameter("--run and --plan exclude each other")
+        raise typer.BadParameter("--run and --plan are mutually exclusive")
     with invocation(ctx) as run:
         policy = _policy(only)
         if go:
-            confirm(run, f"Maintain {name or 'all tables'}? Snapshots that retention lets go leave for good.")
+            confirm(run, f"Maintain {name or 'all tables'}? Expired snapshots are removed permanently.")
         rows, code = [], exits.DONE
         span = None if max_time is None else dt.timedelta(milliseconds=duration(max_time))
         end = None if span is None else dt.datetime.now() + span
@@ -81,7 +84,7 @@ def _policy(only: str | None) -> dict[str, object] | None:
         return None
     wanted = {each.strip() for each in only.split(",")}
     if unknown := sorted(wanted - _PARTS.keys()):
-        raise InvalidInputError(f"--only has {unknown[0]!r}; it takes {', '.join(_PARTS)}")
+        raise InvalidInputError(f"--only does not accept {unknown[0]!r}; use any of {', '.join(_PARTS)}")
     return {known.key: part in wanted for part, known in _PARTS.items()}
 
 
@@ -89,13 +92,13 @@ def compact(
     ctx: typer.Context,
     name: ChangedTable,
     where: Where = None,
-    strategy: Annotated[str | None, typer.Option(help="binpack or sort.")] = None,
-    sort_order: Annotated[str | None, typer.Option(help="What to sort by, such as 'ts desc, id'.")] = None,
+    strategy: Annotated[str | None, typer.Option(help="Strategy: binpack or sort.")] = None,
+    sort_order: Annotated[str | None, typer.Option(help="Sort order, such as 'ts desc, id'.")] = None,
     options: Options = None,
     branch: Branch = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Put small data files together, split large ones, and apply deletes."""
+    """Merge small data files, split large ones, and apply deletes."""
     with invocation(ctx) as run:
         maintenance = run.changed_table(name).maintenance
         plan = maintenance.rewrite_data_files(strategy, sort_order, where, pairs(options), branch, dry_run=True)
@@ -117,12 +120,12 @@ def compact(
 def rewrite_deletes(
     ctx: typer.Context,
     name: ChangedTable,
-    kind: Annotated[str, typer.Option(help=f"Which: {', '.join(_KINDS)}.")] = "all",
+    kind: Annotated[str, typer.Option(help=f"Kind of deletes: {', '.join(_KINDS)}.")] = "all",
     where: Where = None,
     branch: Branch = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Turn equality deletes into deletes by position, write position deletes anew, and remove those that delete nothing."""
+    """Convert equality deletes to position deletes, rewrite position deletes, and remove dangling deletes."""
     if kind not in _KINDS:
         raise typer.BadParameter(f"{kind!r} is not one of {', '.join(_KINDS)}", param_hint="--kind")
     with invocation(ctx) as run:
@@ -133,11 +136,11 @@ def rewrite_deletes(
             result: Any
             match each:
                 case "equality":
-                    result = maintenance.convert_equality_deletes(  # type: ignore[call-overload]  # a plan, or what was done
+                    result = maintenance.convert_equality_deletes(  # type: ignore[call-overload]  # a plan or a result
                         where, branch=branch, dry_run=dry_run, progress=listener(run)
                     )
                 case "position":
-                    result = maintenance.rewrite_position_delete_files(  # type: ignore[call-overload]  # a plan, or what was done
+                    result = maintenance.rewrite_position_delete_files(  # type: ignore[call-overload]  # a plan or a result
                         where=where, branch=branch, dry_run=dry_run, progress=listener(run)
                     )
                 case _:
@@ -161,11 +164,11 @@ def rewrite_manifests(
     ctx: typer.Context,
     name: ChangedTable,
     spec_id: Annotated[int | None, typer.Option(help="Only manifests of this partition spec.")] = None,
-    sort_by: Annotated[str | None, typer.Option(help="Partition fields to sort by, with commas.")] = None,
+    sort_by: Annotated[str | None, typer.Option(help="Comma-separated partition fields to sort by.")] = None,
     branch: Branch = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Write manifests anew, of the right size and sorted by partition."""
+    """Rewrite manifests to the target size, sorted by partition."""
     with invocation(ctx) as run:
         maintenance = run.changed_table(name).maintenance
         fields = None if sort_by is None else [each.strip() for each in sort_by.split(",")]
@@ -181,11 +184,13 @@ def expire_snapshots(
     ctx: typer.Context,
     name: ChangedTable,
     older_than: OlderThan = None,
-    retain_last: Annotated[int | None, typer.Option(help="Keep so many snapshots of each branch.", min=1)] = None,
-    snapshot: Annotated[list[int] | None, typer.Option("--snapshot", help="Drop this snapshot.", metavar="ID")] = None,
+    retain_last: Annotated[int | None, typer.Option(help="Number of snapshots to keep on each branch.", min=1)] = None,
+    snapshot: Annotated[
+        list[int] | None, typer.Option("--snapshot", help="Expire this snapshot; may be repeated.", metavar="ID")
+    ] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Drop old snapshots, and delete the files that only they needed."""
+    """Expire old snapshots and delete the files that only they reference."""
     with invocation(ctx) as run:
         maintenance = run.changed_table(name).maintenance
         plan = maintenance.expire_snapshots(
@@ -203,11 +208,12 @@ def expire_snapshots(
             return
         files = counted(sum(plan.counts), "file")
         confirm(
-            run, f"Drop {counted(len(plan.snapshot_ids), 'snapshot')} of {name} and delete {files}, {size(plan.bytes)}?"
+            run,
+            f"Expire {counted(len(plan.snapshot_ids), 'snapshot')} of {name} and delete {files}, {size(plan.bytes)}?",
         )
         done = plan.run()
         text = (
-            f"{counted(len(done.snapshot_ids), 'snapshot')} dropped, {counted(sum(done.counts), 'file')} deleted,"
+            f"{counted(len(done.snapshot_ids), 'snapshot')} expired, {counted(sum(done.counts), 'file')} deleted,"
             f" {size(done.deleted_bytes)}"
         )
         record |= {
@@ -225,10 +231,10 @@ def clean_orphan_files(
     ctx: typer.Context,
     name: ChangedTable,
     older_than: OlderThan = None,
-    location: Annotated[str | None, typer.Option(help="Where to look, in place of the table's location.")] = None,
+    location: Annotated[str | None, typer.Option(help="Location to search instead of the table's location.")] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Delete files beneath the table's location that nothing needs."""
+    """Delete unreferenced files under the table's location."""
     with invocation(ctx) as run:
         maintenance = run.changed_table(name).maintenance
         limit = None if older_than is None else moment(older_than)
@@ -238,7 +244,7 @@ def clean_orphan_files(
             shown = plan.orphan_file_location.slice(0, 1000).to_pylist()
             run.out.record({**record, "locations": shown}, lambda: [*shown, str(plan)])
             return
-        confirm(run, f"Delete {counted(plan.count, 'file')} of {size(plan.bytes)} beneath {name}?")
+        confirm(run, f"Delete {counted(plan.count, 'orphan file')} ({size(plan.bytes)}) of {name}?")
         done = plan.run()
         run.out.record(
             {**record, "files": done.count, "bytes": done.bytes, "failed": list(done.failed)}, lambda: [str(done)]
@@ -251,11 +257,13 @@ def compute_stats(
     ctx: typer.Context,
     name: ChangedTable,
     columns: Columns = None,
-    snapshot: Annotated[int | None, typer.Option("--snapshot", help="The snapshot to read.", metavar="ID")] = None,
-    partitions: Annotated[bool, typer.Option("--partitions", help="Count partitions instead.")] = False,
+    snapshot: Annotated[
+        int | None, typer.Option("--snapshot", help="Snapshot to read; the current one by default.", metavar="ID")
+    ] = None,
+    partitions: Annotated[bool, typer.Option("--partitions", help="Compute partition statistics instead.")] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Count distinct values of columns, or what partitions hold, and commit a statistics file."""
+    """Compute distinct counts of columns, or partition statistics, and commit a statistics file."""
     with invocation(ctx) as run:
         table = run.changed_table(name)
         if dry_run:
@@ -270,10 +278,10 @@ def compute_stats(
         )
         rows = [{"column": column, "distinct": count} for column, count in done.distinct_counts.items()]
         run.out.rows(rows, ("column", "distinct"))
-        run.say(f"statistics file: {done.statistics_file or 'none, as there are no rows'}")
+        run.say(f"statistics file: {done.statistics_file or 'none, the table has no rows'}")
 
 
 def _show_stats_plan(run: Invocation, name: str, what: str) -> None:
     run.out.record(
-        {"dry_run": True, "table": name, "of": what}, lambda: [f"a statistics file of {what} would be committed"]
+        {"dry_run": True, "table": name, "of": what}, lambda: [f"a statistics file for {what} would be committed"]
     )

@@ -1,4 +1,4 @@
-"""`icefloe create`, `drop`, `rename` and `register`: names of namespaces, tables and views come and go."""
+"""`icefloe create`, `drop`, `undrop`, `rename` and `register` for namespaces, tables and views."""
 
 from typing import Annotated, Any
 
@@ -20,9 +20,9 @@ drop_app = typer.Typer(help="Drop a namespace, table or view.", no_args_is_help=
 
 New = Annotated[str, typer.Argument(metavar="NAME", help="[CATALOG.]NAMESPACE.NAME.")]
 Partition = Annotated[
-    list[str] | None, typer.Option("--partition", help="A partition field, such as 'days(ts)'; may be repeated.")
+    list[str] | None, typer.Option("--partition", help="Partition field, such as 'days(ts)'; may be repeated.")
 ]
-Sort = Annotated[list[str] | None, typer.Option("--sort", help="A key of the sort order, such as 'ts desc'.")]
+Sort = Annotated[list[str] | None, typer.Option("--sort", help="Sort field, such as 'ts desc'; may be repeated.")]
 
 
 @create_app.command("namespace")
@@ -37,23 +37,23 @@ def create_namespace(ctx: typer.Context, name: Namespace, properties: Properties
 def create_table(
     ctx: typer.Context,
     name: New,
-    schema: Annotated[str | None, typer.Option(help="The columns, such as 'id long not null, ts timestamptz'.")] = None,
+    schema: Annotated[str | None, typer.Option(help="Columns, such as 'id long not null, ts timestamptz'.")] = None,
     like: Annotated[
-        str | None, typer.Option(help="Columns, partitions and order of this table.", metavar="TABLE")
+        str | None, typer.Option(help="Table to copy columns, partition spec and sort order from.", metavar="TABLE")
     ] = None,
     source: Annotated[
-        str | None, typer.Option("--from", help="The columns of this file; no rows.", metavar="FILE")
+        str | None, typer.Option("--from", help="File to take the columns from; no rows are imported.", metavar="FILE")
     ] = None,
     partition: Partition = None,
     sort: Sort = None,
-    location: Annotated[str | None, typer.Option(help="Where the table's files go.")] = None,
-    format_version: Annotated[int | None, typer.Option(help="The version of the table format.")] = None,
+    location: Annotated[str | None, typer.Option(help="Location of the table.")] = None,
+    format_version: Annotated[int | None, typer.Option(help="Format version of the table.")] = None,
     properties: Properties = None,
 ) -> None:
     """Create a table."""
     given = [each for each in (schema, like, source) if each is not None]
     if len(given) != 1:
-        raise typer.BadParameter("give one of --schema, --like and --from")
+        raise typer.BadParameter("give exactly one of --schema, --like and --from")
     with invocation(ctx) as run:
         columns: Schema | pa.Schema | str
         spec: PartitionSpec | list[str] | None = partition or None
@@ -74,9 +74,9 @@ def create_table(
 def create_view(
     ctx: typer.Context,
     name: New,
-    sql: Annotated[str, typer.Option(help="The query.")],
-    schema: Annotated[str, typer.Option(help="The columns, such as 'id long, total double'.")],
-    dialect: Annotated[str, typer.Option(help="The dialect of the query.")] = "spark",
+    sql: Annotated[str, typer.Option(help="Query of the view.")],
+    schema: Annotated[str, typer.Option(help="Columns, such as 'id long, total double'.")],
+    dialect: Annotated[str, typer.Option(help="SQL dialect of the query.")] = "spark",
     properties: Properties = None,
 ) -> None:
     """Create a view."""
@@ -87,10 +87,10 @@ def create_view(
 
 
 def target(run: Invocation, name: str) -> tuple[Catalog, ParsedName]:
-    """The catalog and the name of something in it."""
+    """Return the catalog and the parsed name of an object in it."""
     parsed = run.parse(name)
     if parsed.location is not None or parsed.version is not None:
-        raise InvalidInputError(f"{name!r} is no name of a table; write it as namespace.table")
+        raise InvalidInputError(f"{name!r} is not a table name; write it as namespace.table")
     return run.open_catalog(parsed.catalog or run.catalog_name), parsed
 
 
@@ -120,10 +120,10 @@ def drop_view(ctx: typer.Context, name: New) -> None:
 def drop_table(
     ctx: typer.Context,
     name: ChangedTable,
-    purge: Annotated[bool, typer.Option("--purge", help="Also delete all of its files, for good.")] = False,
+    purge: Annotated[bool, typer.Option("--purge", help="Also delete all files of the table permanently.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be dropped.")] = False,
 ) -> None:
-    """Drop a table; its files stay without --purge, and can be registered again."""
+    """Drop a table; without --purge its files are kept and it can be registered again."""
     with invocation(ctx) as run:
         catalog, parsed = target(run, name)
         table = catalog.load_table(parsed.identifier)
@@ -138,23 +138,25 @@ def drop_table(
             run.out.record(record, lambda: [f"{name} would be dropped{', and its files deleted' if purge else ''}"])
             return
         if purge:
-            confirm(run, f"Drop {name} and delete all of its files for good?")
+            confirm(run, f"Drop {name} and permanently delete all its files?")
             catalog.purge_table(parsed.identifier)
         else:
             catalog.drop_table(parsed.identifier)
-            run.say(f"its files stay; the way back: {back}")
+            run.say(f"its files are kept; to undo: {back}")
         run.out.record(record, lambda: [f"Dropped table: {name}{' (purge requested)' if purge else ''}"])
 
 
 def undrop(
     ctx: typer.Context,
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="The name that the table had; without it, all are listed.")
+        str | None, typer.Argument(metavar="[NAME]", help="Name of the dropped table; lists all if omitted.")
     ] = None,
-    number: Annotated[str | None, typer.Option("--id", help="Which of several of that name.", metavar="ID")] = None,
-    new: Annotated[str | None, typer.Option("--as", help="Another name for it.", metavar="NEW")] = None,
+    number: Annotated[
+        str | None, typer.Option("--id", help="Id of the dropped table, if several have this name.", metavar="ID")
+    ] = None,
+    new: Annotated[str | None, typer.Option("--as", help="New name for the restored table.", metavar="NEW")] = None,
 ) -> None:
-    """Have a dropped table back, or list those that can be had back, where the catalog keeps them."""
+    """Restore a dropped table, or list restorable tables, if the catalog keeps dropped tables."""
     with invocation(ctx) as run:
         catalog, parsed = (run.catalog, None) if name is None else target(run, name)
         dropped = catalog.dropped_tables()
@@ -165,7 +167,9 @@ def undrop(
             if number in (None, table.id) and (parsed is None or table.identifier == parsed.identifier):
                 break
         else:
-            raise NoSuchTableError(f"no dropped table {name or number} is kept; `icefloe undrop` lists those that are")
+            raise NoSuchTableError(
+                f"no dropped table {name or number} to restore; `icefloe undrop` lists those that can be restored"
+            )
         back = catalog.undrop_table(table, None if new is None else parse_identifier(new))
         record = {"table": show_table(back.name()), "id": table.id, "metadata_location": back.metadata_location}
         run.out.record(record, lambda: [f"Undropped table: {record['table']}"])
@@ -186,7 +190,7 @@ def _dropped(table: DroppedTable) -> dict[str, Any]:
 def rename(
     ctx: typer.Context,
     name: ChangedTable,
-    to: Annotated[str, typer.Argument(metavar="NEW", help="The new name.")],
+    to: Annotated[str, typer.Argument(metavar="NEW", help="New name.")],
 ) -> None:
     """Rename a table or view."""
     with invocation(ctx) as run:
@@ -202,13 +206,13 @@ def rename(
 def register(
     ctx: typer.Context,
     name: New,
-    metadata: Annotated[str, typer.Argument(metavar="METADATA", help="The location of the metadata file.")],
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Also if the name is in use.")] = False,
+    metadata: Annotated[str, typer.Argument(metavar="METADATA", help="Location of the metadata file.")],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing table of this name.")] = False,
 ) -> None:
-    """Give a name to a table that exists as a metadata file."""
+    """Register an existing metadata file as a table."""
     with invocation(ctx) as run:
         catalog, parsed = target(run, name)
         if overwrite and catalog.table_exists(parsed.identifier):
             before = catalog.load_table(parsed.identifier).metadata_location
-            confirm(run, f"Let {name} stand for {metadata}, in place of {before}?")
+            confirm(run, f"Point {name} to {metadata} instead of {before}?")
         _created(run, name, catalog.register_table(parsed.identifier, metadata, overwrite))

@@ -1,4 +1,4 @@
-"""`icefloe import` and `icefloe export`: rows of files into tables, and of tables into files."""
+"""`icefloe import` and `icefloe export`: rows from files to tables and from tables to files."""
 
 import os
 import uuid
@@ -29,14 +29,14 @@ _CONFLICTS = ("append", "upsert", "overwrite")
 
 
 def read_rows(files: Sequence[str]) -> pa.RecordBatchReader:
-    """The rows of files of one format as a stream; columns by name."""
+    """Return the rows of files of one format as a stream, with columns matched by name."""
     missing = [file for file in files if not os.path.exists(file)]
     if missing:
-        raise NoSuchObjectError(f"there is no file {missing[0]!r}")
+        raise NoSuchObjectError(f"no such file: {missing[0]!r}")
     kinds = {_FORMATS.get(Path(file).suffix.lower()) for file in files}
     kind = kinds.pop()
     if kind is None or kinds:
-        raise InvalidInputError(f"files of one format are expected, by their ending: {', '.join(_FORMATS)}")
+        raise InvalidInputError(f"files must all have the same extension, one of {', '.join(_FORMATS)}")
     chosen: Any = pa_dataset.CsvFileFormat(pa_csv.ParseOptions(delimiter="\t")) if kind == "tsv" else kind
     try:
         parts = [pa_dataset.dataset(file, format=chosen) for file in files]
@@ -50,28 +50,26 @@ def import_files(
     ctx: typer.Context,
     name: ChangedTable,
     files: Annotated[list[str], typer.Argument(metavar="FILES...", help="Parquet, ORC, CSV, JSON lines or Arrow.")],
-    create: Annotated[
-        bool, typer.Option("--create", help="Create the table, and its namespace, if it is not there.")
+    create: Annotated[bool, typer.Option("--create", help="Create the table and its namespace if missing.")] = False,
+    add_files: Annotated[
+        bool, typer.Option("--add-files", help="Add the files in place, without copying rows.")
     ] = False,
-    add_files: Annotated[bool, typer.Option("--add-files", help="Take the files as they are, where they are.")] = False,
-    on_conflict: Annotated[
-        str, typer.Option(help=f"{', '.join(_CONFLICTS)}: what becomes of rows that are there.")
-    ] = "append",
-    key: Annotated[str | None, typer.Option(help="The key columns of an upsert, with commas.")] = None,
+    on_conflict: Annotated[str, typer.Option(help=f"How to treat existing rows: {', '.join(_CONFLICTS)}.")] = "append",
+    key: Annotated[str | None, typer.Option(help="Comma-separated key columns for upsert.")] = None,
     partition: Annotated[
-        list[str] | None, typer.Option("--partition", help="With --create: a partition field.")
+        list[str] | None, typer.Option("--partition", help="Partition field, with --create; may be repeated.")
     ] = None,
     properties: Properties = None,
     branch: Branch = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Write rows of files into a table."""
+    """Import rows from files into a table."""
     if on_conflict not in _CONFLICTS:
         raise typer.BadParameter(f"{on_conflict!r} is not one of {', '.join(_CONFLICTS)}", param_hint="--on-conflict")
     if key is not None and on_conflict != "upsert":
-        raise typer.BadParameter("--key is for --on-conflict upsert", param_hint="--key")
+        raise typer.BadParameter("--key requires --on-conflict upsert", param_hint="--key")
     if add_files and on_conflict != "append":
-        raise typer.BadParameter("--add-files only appends", param_hint="--add-files")
+        raise typer.BadParameter("--add-files can only append", param_hint="--add-files")
     with invocation(ctx) as run:
         rows = read_rows(files)
         parsed = run.parse(name)
@@ -90,7 +88,7 @@ def import_files(
         locations = [absolute_location(file) for file in files] if add_files else None
         if not is_there and create:
             catalog.create_namespace_if_not_exists(parsed.identifier[:-1])
-            # One commit: there is no table without its rows.
+            # Create and append in one commit, so that no empty table is ever visible.
             with catalog.create_table_transaction(
                 parsed.identifier, rows.schema, partition_spec=partition, properties=pairs(properties)
             ) as tx:
@@ -138,28 +136,28 @@ def _say(run: Invocation, name: str, before: int | None, snapshot: Snapshot | No
         "added_files": int(said.get(totals.ADDED_DATA_FILES, 0)),
     }
     text = f"{counted(added, 'row')} written to {name}, snapshot {record['snapshot_id']}"
-    way_back = "" if back is None else f"; the way back: {back}"
+    way_back = "" if back is None else f"; to undo: {back}"
     run.out.record(record, lambda: [text + way_back if snapshot is not None else "nothing changed"])
 
 
 def export(
     ctx: typer.Context,
     name: TableName,
-    path: Annotated[str, typer.Argument(metavar="PATH", help="The file to write.")],
+    path: Annotated[str, typer.Argument(metavar="PATH", help="File to write.")],
     where: Where = None,
     columns: Columns = None,
     form: Annotated[
-        str | None, typer.Option("--format", help="parquet, csv or arrow; by the ending of the path.")
+        str | None, typer.Option("--format", help="parquet, csv or arrow; by default from the file extension.")
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Also if the file is there.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
 ) -> None:
-    """Write rows of a table into a file."""
+    """Export rows of a table to a file."""
     chosen = form or {"ipc": "arrow"}.get(kind := _FORMATS.get(Path(path).suffix.lower(), ""), kind)
     if chosen not in _EXPORTS:
         raise typer.BadParameter(f"give one of {', '.join(_EXPORTS)}", param_hint="--format")
     with invocation(ctx) as run:
         if os.path.exists(path) and not overwrite:
-            raise AlreadyExistsError(f"{path} is there already; --overwrite replaces it")
+            raise AlreadyExistsError(f"{path} already exists; pass --overwrite to replace it")
         named = run.table(name)
         reader = named.table.scan(where, selected(columns), **named.at).to_arrow_batch_reader()
         rows = _export(reader, Path(path), chosen, Stage("rows", None, listener_or_bar(listener(run))))
@@ -169,7 +167,7 @@ def export(
 
 
 def _export(reader: pa.RecordBatchReader, path: Path, form: str, stage: Stage) -> int:
-    """Write beside the file, and rename at the end: a file that is there is whole."""
+    """Write to a temporary file and rename it at the end, so that the file is always complete."""
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     rows = 0
     try:

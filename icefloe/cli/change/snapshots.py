@@ -1,4 +1,4 @@
-"""`icefloe branch`, `tag`, `rollback`, `cherry-pick`, `publish` and `upgrade`: which snapshots have names, and which is current."""
+"""`icefloe branch`, `tag`, `rollback`, `cherry-pick`, `publish` and `upgrade`: refs and the current snapshot."""
 
 from typing import Annotated, Any
 
@@ -19,9 +19,9 @@ branch_app = typer.Typer(help="Create, move and delete branches.", no_args_is_he
 tag_app = typer.Typer(help="Create, move and delete tags.", no_args_is_help=True)
 
 SnapshotOption = Annotated[
-    str | None, typer.Option("--snapshot", help="A snapshot id, branch, tag or time; the current one by default.")
+    str | None, typer.Option("--snapshot", help="Snapshot id, branch, tag or time; the current snapshot by default.")
 ]
-Retain = Annotated[str | None, typer.Option(help="Keep it so long, such as 30d.", metavar="AGE")]
+Retain = Annotated[str | None, typer.Option(help="How long to keep it, such as 30d.", metavar="AGE")]
 
 branch_app.command("list")(show_refs)
 tag_app.command("list")(show_refs)
@@ -34,8 +34,8 @@ def create_branch(
     ref: RefName,
     snapshot: SnapshotOption = None,
     retain: Retain = None,
-    retain_snapshots: Annotated[str | None, typer.Option(help="Keep its snapshots so long.", metavar="AGE")] = None,
-    min_snapshots: Annotated[int | None, typer.Option(help="Keep at least so many snapshots of it.", min=1)] = None,
+    retain_snapshots: Annotated[str | None, typer.Option(help="How long to keep its snapshots.", metavar="AGE")] = None,
+    min_snapshots: Annotated[int | None, typer.Option(help="Minimum number of its snapshots to keep.", min=1)] = None,
 ) -> None:
     """Create a branch."""
     with invocation(ctx) as run:
@@ -59,14 +59,14 @@ def create_tag(
 
 @branch_app.command("delete")
 def delete_branch(ctx: typer.Context, name: ChangedTable, ref: RefName, dry_run: DryRun = False) -> None:
-    """Delete a branch; its snapshots stay until they expire."""
+    """Delete a branch; its snapshots are kept until they expire."""
     with invocation(ctx) as run:
         _delete(run, name, ref, "branch", dry_run)
 
 
 @tag_app.command("delete")
 def delete_tag(ctx: typer.Context, name: ChangedTable, ref: RefName, dry_run: DryRun = False) -> None:
-    """Delete a tag; its snapshot stays until it expires."""
+    """Delete a tag; its snapshot is kept until it expires."""
     with invocation(ctx) as run:
         _delete(run, name, ref, "tag", dry_run)
 
@@ -83,7 +83,7 @@ def _delete(run: Invocation, name: str, ref: str, kind: str, dry_run: bool) -> N
     changes = table.manage_snapshots()
     (changes.remove_branch(ref) if kind == "branch" else changes.remove_tag(ref)).commit()
     back = f"icefloe {kind} create {name} {ref} --snapshot {at}"
-    run.out.record(record, lambda: [f"Deleted {kind} {ref}, which was at snapshot {at}; the way back: {back}"])
+    run.out.record(record, lambda: [f"Deleted {kind} {ref}, which was at snapshot {at}; to undo: {back}"])
 
 
 @branch_app.command("replace")
@@ -91,7 +91,7 @@ def replace_branch(
     ctx: typer.Context,
     name: ChangedTable,
     ref: RefName,
-    snapshot: Annotated[str, typer.Option("--snapshot", help="A snapshot id, branch, tag or time.")],
+    snapshot: Annotated[str, typer.Option("--snapshot", help="Snapshot id, branch, tag or time.")],
 ) -> None:
     """Move a branch to any snapshot."""
     with invocation(ctx) as run:
@@ -103,7 +103,7 @@ def replace_tag(
     ctx: typer.Context,
     name: ChangedTable,
     ref: RefName,
-    snapshot: Annotated[str, typer.Option("--snapshot", help="A snapshot id, branch, tag or time.")],
+    snapshot: Annotated[str, typer.Option("--snapshot", help="Snapshot id, branch, tag or time.")],
 ) -> None:
     """Move a tag to any snapshot."""
     with invocation(ctx) as run:
@@ -124,9 +124,9 @@ def fast_forward(
     ctx: typer.Context,
     name: ChangedTable,
     ref: RefName,
-    to: Annotated[str, typer.Option("--to", help="The branch that is ahead of it.")],
+    to: Annotated[str, typer.Option("--to", help="Branch to fast-forward to.")],
 ) -> None:
-    """Move a branch forward to the head of one that descends from it."""
+    """Fast-forward a branch to the head of a branch that descends from it."""
     with invocation(ctx) as run:
         table = run.changed_table(name)
         table.manage_snapshots().fast_forward(ref, to).commit()
@@ -156,15 +156,22 @@ def _ms(text: str | None) -> int | None:
 def rollback(
     ctx: typer.Context,
     name: ChangedTable,
-    to: Annotated[str, typer.Option("--to", help="A snapshot id, tag or time in the history of main.")],
+    to: Annotated[str, typer.Option("--to", help="Snapshot id, tag or time in the history of main.")],
     dry_run: DryRun = False,
 ) -> None:
-    """Make an earlier snapshot the current one."""
+    """Roll the table back to an earlier snapshot."""
     with invocation(ctx) as run:
         table = run.changed_table(name)
         target = _snapshot_id(table, to)
         assert target is not None
-        _change(run, name, table, table.manage_snapshots().rollback_to_snapshot(target), f"snapshot {target}", dry_run)
+        _change(
+            run,
+            name,
+            table,
+            table.manage_snapshots().rollback_to_snapshot(target),
+            f"be set to snapshot {target}",
+            dry_run,
+        )
 
 
 def cherry_pick(
@@ -173,12 +180,17 @@ def cherry_pick(
     snapshot_id: Annotated[int, typer.Argument(metavar="ID")],
     dry_run: DryRun = False,
 ) -> None:
-    """Repeat the change of a snapshot on main."""
+    """Apply the changes of a snapshot to main."""
     with invocation(ctx) as run:
         table = run.changed_table(name)
         table.metadata.snapshot(snapshot_id)
         _change(
-            run, name, table, table.manage_snapshots().cherrypick(snapshot_id), f"the change of {snapshot_id}", dry_run
+            run,
+            name,
+            table,
+            table.manage_snapshots().cherrypick(snapshot_id),
+            f"get the changes of snapshot {snapshot_id}",
+            dry_run,
         )
 
 
@@ -188,17 +200,24 @@ def publish(
     wap_id: Annotated[str, typer.Argument(metavar="WAP-ID")],
     dry_run: DryRun = False,
 ) -> None:
-    """Publish the staged snapshot of a WAP id."""
+    """Publish the staged snapshot with a WAP id."""
     with invocation(ctx) as run:
         table = run.changed_table(name)
         staged = [each.snapshot_id for each in table.snapshots() if _wap_id(each) == wap_id]
         if not staged:
-            raise errors.NoSuchSnapshotError(f"{name} has no snapshot with the WAP id {wap_id!r}")
+            raise errors.NoSuchSnapshotError(f"{name} has no snapshot with WAP id {wap_id!r}")
         if len(staged) > 1:
             raise errors.StateError(
                 f"{len(staged)} snapshots of {name} have the WAP id {wap_id!r}; cherry-pick one by its id"
             )
-        _change(run, name, table, table.manage_snapshots().cherrypick(staged[0]), f"the change of {staged[0]}", dry_run)
+        _change(
+            run,
+            name,
+            table,
+            table.manage_snapshots().cherrypick(staged[0]),
+            f"get the changes of snapshot {staged[0]}",
+            dry_run,
+        )
 
 
 def _wap_id(snapshot: md.Snapshot) -> str | None:
@@ -206,35 +225,33 @@ def _wap_id(snapshot: md.Snapshot) -> str | None:
 
 
 def _change(run: Invocation, name: str, table: Table, changes: ManageSnapshots, what: str, dry_run: bool) -> None:
-    """Move `main`, and say where it was."""
+    """Change `main` and print its previous snapshot; `what` completes "main would ..."."""
     before = table.metadata.current_snapshot_id
     record: dict[str, Any] = {"table": name, "before_snapshot_id": str(before), "dry_run": dry_run}
     if dry_run:
-        run.out.record(
-            {**record, "snapshot_id": before}, lambda: [f"main would take {what}; it is at snapshot {before}"]
-        )
+        run.out.record({**record, "snapshot_id": before}, lambda: [f"main would {what}; it is at snapshot {before}"])
         return
     changes.commit()
     after = table.metadata.current_snapshot_id
-    text = f"{name} is at snapshot {after}; it was at {before}: icefloe branch replace {name} main --snapshot {before}"
+    text = f"{name} is at snapshot {after}; it was at {before}; to undo: icefloe branch replace {name} main --snapshot {before}"
     run.out.record({**record, "snapshot_id": after}, lambda: [text])
 
 
 def upgrade(
     ctx: typer.Context,
     name: ChangedTable,
-    version: Annotated[int, typer.Argument(metavar="VERSION", help="The version of the table format.")],
+    version: Annotated[int, typer.Argument(metavar="VERSION", help="New format version.")],
     dry_run: DryRun = False,
 ) -> None:
-    """Move a table to a newer format version; there is no way back."""
+    """Upgrade a table to a newer format version; this cannot be undone."""
     with invocation(ctx) as run:
         table = run.changed_table(name)
         before = table.format_version
         record = {"table": name, "before": before, "format_version": version, "dry_run": dry_run}
         if dry_run:
-            run.out.record(record, lambda: [f"{name} would go from v{before} to v{version}"])
+            run.out.record(record, lambda: [f"{name} would be upgraded from v{before} to v{version}"])
             return
         if version != before:
-            confirm(run, f"Upgrade {name} from v{before} to v{version}? There is no way back.")
+            confirm(run, f"Upgrade {name} from v{before} to v{version}? This cannot be undone.")
         table.upgrade_format_version(version)
-        run.out.record(record, lambda: [f"{name} is of format v{table.format_version}, and was of v{before}"])
+        run.out.record(record, lambda: [f"{name} has format version {table.format_version}; it had {before}"])

@@ -1,4 +1,4 @@
-"""`icefloe describe`: what a table, view or namespace is, in a few lines."""
+"""`icefloe describe`: summary of a table, view or namespace."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
@@ -18,13 +18,13 @@ from icefloe.shown import counted, minute, rfc3339, size, utc
 _ENTITIES = ("any", "namespace", "table", "view")
 _MANY_FILES = 10
 _SMALL = 0.25
-"""Below this share of the target size files are small on average."""
+"""Files are reported as small if their average size is below this fraction of the target size."""
 
 
 def describe(
     ctx: typer.Context,
     name: TableName,
-    entity: Annotated[str, typer.Option(help="any, namespace, table or view.", metavar="KIND")] = "any",
+    entity: Annotated[str, typer.Option(help="Kind of object: any, namespace, table or view.", metavar="KIND")] = "any",
 ) -> None:
     """Describe a table, view or namespace."""
     if entity not in _ENTITIES:
@@ -112,7 +112,7 @@ def _show_table(run: Invocation, named: NamedTable) -> None:
         "location": metadata.location,
         "metadata_location": table.metadata_location,
         "current_snapshot_id": None if snapshot is None else snapshot.snapshot_id,
-        "last_updated": None if not metadata.last_updated_ms else rfc3339(utc(metadata.last_updated_ms)),  # type: ignore[arg-type]  # a time that is given
+        "last_updated": None if not metadata.last_updated_ms else rfc3339(utc(metadata.last_updated_ms)),  # type: ignore[arg-type]  # not None here
         "last_updated_ms": metadata.last_updated_ms,
         "counts": _counts(snapshot),
         "partitioned": shown_spec(table.spec(), shown),
@@ -127,7 +127,7 @@ def _show_table(run: Invocation, named: NamedTable) -> None:
 
 
 def _counts(snapshot: Snapshot | None) -> dict[str, int | None]:
-    """What the summary of a snapshot says; None of what it leaves out."""
+    """Return the totals in a snapshot summary; None for missing ones."""
     said = {} if snapshot is None or snapshot.summary is None else snapshot.summary.properties
     keys = {
         "records": totals.TOTAL_RECORDS,
@@ -170,9 +170,9 @@ def _column_lines(described: list[dict[str, Any]]) -> Iterator[str]:
 def _rows(counts: Mapping[str, int | None]) -> str:
     records, positions, equalities = counts["records"], counts["position_deletes"], counts["equality_deletes"]
     if records is None:
-        return "unknown: `icefloe count` counts them"
+        return "unknown; run `icefloe count`"
     if equalities:
-        return f"{records:,} written, of which {counted(equalities, 'equality delete')} may delete some"
+        return f"{records:,} before {counted(equalities, 'equality delete')}"
     if positions:
         return f"{records - positions:,} live ({positions:,} deleted, {positions / max(records, 1):.1%})"
     return f"{records:,}"
@@ -215,7 +215,7 @@ def _change(snapshot: Snapshot | None) -> str:
 
 
 def change_of(snapshot: Snapshot) -> str:
-    """What a commit did, in a few words."""
+    """Summarize the changes of a snapshot."""
     said = {} if snapshot.summary is None else snapshot.summary.properties
     parts = [f"{snapshot.operation or 'unknown'!s:<9}"]
     added, deleted = int(said.get(totals.ADDED_RECORDS, 0)), int(said.get(totals.DELETED_RECORDS, 0))

@@ -1,4 +1,4 @@
-"""`icefloe diff`: what is different between two snapshots of a table."""
+"""`icefloe diff`: comparison of two snapshots of a table."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -18,18 +18,22 @@ from icefloe.table import ColumnChange, TableDiff
 def diff(
     ctx: typer.Context,
     name: TableName,
-    other: Annotated[str, typer.Argument(metavar="OTHER", help="The same table at another snapshot.")],
-    schema: Annotated[bool, typer.Option("--schema", help="Only columns.")] = False,
-    files: Annotated[bool, typer.Option("--files", help="The files, one by one.")] = False,
-    rows: Annotated[bool, typer.Option("--rows", help="The rows, one by one.")] = False,
+    other: Annotated[
+        str, typer.Argument(metavar="OTHER", help="The same table at another snapshot, such as shop.orders@v1.")
+    ],
+    schema: Annotated[bool, typer.Option("--schema", help="Compare only schemas.")] = False,
+    files: Annotated[bool, typer.Option("--files", help="List added and removed files.")] = False,
+    rows: Annotated[bool, typer.Option("--rows", help="List added, removed and changed rows.")] = False,
     where: Where = None,
-    key: Annotated[str | None, typer.Option(help="With --rows: columns by which changes are updates.")] = None,
+    key: Annotated[
+        str | None, typer.Option(help="With --rows: comma-separated key columns, to show changed rows as updates.")
+    ] = None,
 ) -> None:
-    """Show what is different between two snapshots of a table."""
+    """Compare two snapshots of a table."""
     if sum((schema, files, rows)) > 1:
-        raise typer.BadParameter("give one of --schema, --files and --rows")
+        raise typer.BadParameter("give only one of --schema, --files and --rows")
     if not rows and (where or key):
-        raise typer.BadParameter("--where and --key are for --rows")
+        raise typer.BadParameter("--where and --key require --rows")
     with invocation(ctx) as run:
         diff = _between(run.table(name), run.table(other))
         if rows:
@@ -44,7 +48,9 @@ def diff(
 
 def _between(one: NamedTable, two: NamedTable) -> TableDiff:
     if one.table.metadata.table_uuid != two.table.metadata.table_uuid:
-        raise InvalidInputError(f"{one} and {two} are two tables; name one of them at two snapshots, such as {one}@v1")
+        raise InvalidInputError(
+            f"{one} and {two} are different tables; name the same table at two snapshots, such as {one}@v1"
+        )
     before, after = one.snapshot(), two.snapshot()
     return two.table.diff(None if before is None else before.snapshot_id, None if after is None else after.snapshot_id)
 

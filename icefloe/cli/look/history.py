@@ -1,4 +1,4 @@
-"""`icefloe snapshots`, `log` and `refs`: how a table came to be what it is."""
+"""`icefloe snapshots`, `log` and `refs`: the history of a table."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -53,12 +53,14 @@ def _row(node: md.GraphNode) -> dict[str, Any]:
 def log(
     ctx: typer.Context,
     name: TableName,
-    graph: Annotated[bool, typer.Option("--graph", help="Draw branches and tags beside the history.")] = False,
-    everything: Annotated[bool, typer.Option("--all", help="All snapshots, also those of no branch or tag.")] = False,
-    limit: Annotated[int | None, typer.Option("-n", "--limit", min=1, help="So many snapshots.")] = None,
-    mermaid: Annotated[bool, typer.Option("--mermaid", help="As the text of a Mermaid diagram.")] = False,
+    graph: Annotated[
+        bool, typer.Option("--graph", help="Draw the history of all branches and tags as a graph.")
+    ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Include snapshots that are on no branch or tag.")] = False,
+    limit: Annotated[int | None, typer.Option("-n", "--limit", min=1, help="Maximum number of snapshots.")] = None,
+    mermaid: Annotated[bool, typer.Option("--mermaid", help="Print a Mermaid diagram.")] = False,
 ) -> None:
-    """Show the history of a table, also as a graph."""
+    """Show the history of a table, optionally as a graph."""
     with invocation(ctx) as run:
         named = run.table(name)
         metadata = named.table.metadata
@@ -96,7 +98,7 @@ def _lanes(node: md.GraphNode) -> str:
 
 
 def _joining(node: md.GraphNode) -> str:
-    """The row in which lines to the right come back to the lane of their parent."""
+    """Return the line in which lanes on the right join the lane of their parent."""
     width = 2 * max(*node.joining, len(node.lanes) - 1) + 1
     row = [" "] * width
     for lane, is_used in enumerate(node.lanes):
@@ -133,16 +135,16 @@ def refs(ctx: typer.Context, name: TableName) -> None:
 def list_refs(
     ctx: typer.Context,
     name: TableName,
-    kind: Annotated[str | None, typer.Option("--type", help="branch or tag.")] = None,
-    verbose: Annotated[str | None, typer.Option("--verbose", hidden=True)] = None,  # noqa: ARG001 - PyIceberg's, of no effect there either
+    kind: Annotated[str | None, typer.Option("--type", help="Only refs of this type: branch or tag.")] = None,
+    verbose: Annotated[str | None, typer.Option("--verbose", hidden=True)] = None,  # noqa: ARG001 - accepted for PyIceberg, where it has no effect either
 ) -> None:
-    """List branches and tags, under PyIceberg's name."""
+    """List branches and tags (PyIceberg's name for refs)."""
     _show_refs(ctx, name, kind)
 
 
 def _show_refs(ctx: typer.Context, name: str, kind: str | None) -> None:
     if kind is not None and kind.lower() not in ("branch", "tag"):
-        raise InvalidInputError(f"--type is {kind!r}; it must be branch or tag")
+        raise InvalidInputError(f"--type must be branch or tag, not {kind!r}")
     with invocation(ctx) as run:
         table = run.table(name).table
         rows = [
@@ -158,7 +160,7 @@ _RETENTION = ("max_ref_age_ms", "min_snapshots_to_keep", "max_snapshot_age_ms")
 
 
 def _ref(name: str, ref: md.SnapshotRef, properties: props.Properties) -> dict[str, Any]:
-    """A ref with the retention that counts for it: its own, or the table's."""
+    """Return a ref with its effective retention: its own, or that of the table."""
     defaults = md.retention_defaults(properties)
     row: dict[str, Any] = {"name": name, "type": str(ref.ref_type), "snapshot_id": ref.snapshot_id}
     row["max_ref_age_ms"] = ref.max_ref_age_ms

@@ -23,7 +23,7 @@ def files(
     name: TableName,
     where: Where = None,
     columns: Columns = _FILE_COLUMNS,
-    history: Annotated[bool, typer.Option("--history", help="The files of all snapshots.")] = False,
+    history: Annotated[bool, typer.Option("--history", help="Include the files of all snapshots.")] = False,
 ) -> None:
     """List the files of a table."""
     _show(ctx, name, "all_files" if history else "files", where, columns)
@@ -34,7 +34,7 @@ def manifests(
     name: TableName,
     where: Where = None,
     columns: Columns = _MANIFEST_COLUMNS,
-    history: Annotated[bool, typer.Option("--history", help="The manifests of all snapshots.")] = False,
+    history: Annotated[bool, typer.Option("--history", help="Include the manifests of all snapshots.")] = False,
 ) -> None:
     """List the manifests of a table."""
     _show(ctx, name, "all_manifests" if history else "manifests", where, columns)
@@ -51,7 +51,7 @@ def metadata(
     table: MetadataTableName = None,
     where: Where = None,
     columns: Columns = None,
-    log: Annotated[bool, typer.Option("--log", help="The metadata files that the table had.")] = False,
+    log: Annotated[bool, typer.Option("--log", help="List the current and previous metadata files.")] = False,
 ) -> None:
     """Read a metadata table, or the metadata file itself."""
     if table is None and not log:
@@ -64,21 +64,21 @@ def metadata(
 def _document(named: NamedTable) -> str:
     location = named.table.metadata_location
     if location is None:
-        raise InvalidInputError(f"{named} has no metadata file that could be shown")
+        raise InvalidInputError(f"{named} has no metadata file")
     storage = named.table.storage
     return unpack_metadata_file(storage.read(location), storage.limits).decode()
 
 
 def _show(ctx: typer.Context, name: str, table: str, where: str | None, columns: str | None) -> None:
     if table not in TABLE_NAMES:
-        raise InvalidInputError(f"there is no metadata table {table!r}; there are: {', '.join(TABLE_NAMES)}")
+        raise InvalidInputError(f"no metadata table {table!r}; choose one of {', '.join(TABLE_NAMES)}")
     with invocation(ctx) as run:
         run.out.table(metadata_scan(run.table(name), table, where, columns).to_arrow_batch_reader())
 
 
 def metadata_scan(named: NamedTable, table: str, where: str | None, columns: str | None) -> MetadataScan:
-    """A metadata table at the snapshot that is named."""
+    """Scan a metadata table at the selected snapshot."""
     at: dict[str, Any] = {**named.at}
     if at and table not in _OF_ONE_SNAPSHOT:
-        raise InvalidInputError(f"{table} is of all snapshots; name the table without @{named.name.version}")
+        raise InvalidInputError(f"{table} covers all snapshots; leave out @{named.name.version}")
     return named.table.inspect.scan(table, row_filter=where, selected_fields=selected(columns), **at)

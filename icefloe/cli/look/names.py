@@ -13,12 +13,12 @@ from icefloe.metadata import summary as totals
 from icefloe.shown import size
 
 Parent = Annotated[str | None, typer.Argument(metavar="[NAMESPACE]", autocompletion=complete_namespace)]
-Long = Annotated[bool, typer.Option("-l", "--long", help="Also the kind, and rows and size of tables.")]
+Long = Annotated[bool, typer.Option("-l", "--long", help="Also show the kind, and rows, files and size of tables.")]
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Something that has a name."""
+    """A namespace, table or view."""
 
     identifier: tuple[str, ...]
     kind: str
@@ -26,14 +26,14 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """The whole name."""
+        """The full name."""
         return show_table(self.identifier)
 
 
 def list_names(
     ctx: typer.Context,
     parent: Parent = None,
-    recursive: Annotated[bool, typer.Option("--recursive", "-r", help="Also what namespaces hold.")] = False,
+    recursive: Annotated[bool, typer.Option("--recursive", "-r", help="List the contents of namespaces, too.")] = False,
     long: Long = False,
 ) -> None:
     """List namespaces, tables and views."""
@@ -110,7 +110,7 @@ def _branches(entries: list[Entry], details: list[dict[str, Any]] | None) -> Ite
 
 
 def _siblings(entries: list[Entry], at: int) -> Iterator[Entry]:
-    """What follows below the same namespace."""
+    """Return the following entries of the same namespace."""
     for other in entries[at + 1 :]:
         if other.depth < entries[at].depth:
             return

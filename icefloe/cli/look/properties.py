@@ -1,4 +1,4 @@
-"""`icefloe properties`: get, set and remove properties of tables and namespaces, with PyIceberg's words."""
+"""`icefloe properties`: get, set and remove properties of tables and namespaces, with PyIceberg's syntax and output."""
 
 from collections.abc import Mapping
 from typing import Annotated

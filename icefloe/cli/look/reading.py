@@ -1,4 +1,4 @@
-"""`icefloe head`, `count` and `stats`: rows of a table, and what metadata says of its columns."""
+"""`icefloe head`, `count` and `stats`: rows and column statistics of a table."""
 
 from typing import Annotated, Any
 
@@ -16,7 +16,7 @@ _LEAST = ("lower_bound",)
 def head(
     ctx: typer.Context,
     name: TableName,
-    limit: Annotated[int, typer.Option("-n", "--limit", min=0, help="So many rows.")] = 10,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=0, help="Maximum number of rows.")] = 10,
     where: Where = None,
     columns: Columns = None,
 ) -> None:
@@ -36,14 +36,14 @@ def count(ctx: typer.Context, name: TableName, where: Where = None) -> None:
 
 
 def stats(ctx: typer.Context, name: TableName, where: Where = None) -> None:
-    """Show what is known of each column: bounds, nulls, sizes."""
+    """Show column statistics: bounds, null counts, sizes."""
     with invocation(ctx) as run:
         named = run.table(name)
         run.out.rows(_column_rows(named, where))
 
 
 def _column_rows(named: NamedTable, where: str | None) -> list[dict[str, Any]]:
-    """What the metrics of all data files come to; deleted rows count, as metrics know nothing of them."""
+    """Aggregate the metrics of all data files; these include deleted rows."""
     scan = metadata_scan(named, "data_files", where, "readable_metrics,record_count,file_size_in_bytes")
     files = scan.to_arrow()
     metrics = files.column("readable_metrics")
@@ -85,12 +85,12 @@ def _extreme(bounds: pa.ChunkedArray, of: Any) -> Any:
     try:
         return of(bounds).as_py()
     except pa.ArrowNotImplementedError:
-        # A type that has no order in Arrow.
+        # Arrow has no ordering for this type.
         return None
 
 
 def _distinct_counts(named: NamedTable) -> dict[str, int]:
-    """The counts of distinct values in statistics files of the snapshot."""
+    """Return the distinct counts in the statistics files of the snapshot."""
     snapshot = named.snapshot()
     if snapshot is None:
         return {}

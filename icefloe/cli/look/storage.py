@@ -1,4 +1,4 @@
-"""`icefloe du`: what the files of tables take, by what they are for, by partition, or by branch and tag."""
+"""`icefloe du`: disk usage of tables by purpose, by partition, or by branch and tag."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -22,9 +22,9 @@ _SHARES = {
 def du(
     ctx: typer.Context,
     name: TableOrNamespace = None,
-    by: Annotated[str, typer.Option(help=f"{', '.join(_WAYS[:-1])} or {_WAYS[-1]}.")] = "kind",
+    by: Annotated[str, typer.Option(help=f"Group by {', '.join(_WAYS[:-1])} or {_WAYS[-1]}.")] = "kind",
 ) -> None:
-    """Show what the files of tables take: live, history, metadata, unreferenced."""
+    """Show the disk usage of tables: live, history, metadata, unreferenced."""
     if by not in _WAYS:
         raise typer.BadParameter(f"{by!r} is not one of {', '.join(_WAYS)}", param_hint="--by")
     with invocation(ctx) as run:

@@ -1,4 +1,4 @@
-"""`icefloe schema`, `spec`, `sort-order`, `uuid` and `location`: how a table is built."""
+"""`icefloe schema`, `spec`, `sort-order`, `uuid` and `location`: the structure of a table."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -14,9 +14,9 @@ from icefloe.schema import NestedField, Schema, format_ddl, schema_to_arrow
 def schema(
     ctx: typer.Context,
     name: TableName,
-    history: Annotated[bool, typer.Option("--history", help="All schemas that the table had.")] = False,
-    ddl: Annotated[bool, typer.Option("--ddl", help="As the text that `create table --schema` takes.")] = False,
-    arrow: Annotated[bool, typer.Option("--arrow", help="As a schema of Arrow.")] = False,
+    history: Annotated[bool, typer.Option("--history", help="Show how the schema changed over time.")] = False,
+    ddl: Annotated[bool, typer.Option("--ddl", help="Print in the syntax of `create table --schema`.")] = False,
+    arrow: Annotated[bool, typer.Option("--arrow", help="Print as an Arrow schema.")] = False,
 ) -> None:
     """Show the columns of a table."""
     with invocation(ctx) as run:
@@ -33,12 +33,12 @@ def schema(
 
 
 def schema_at(named: NamedTable) -> Schema:
-    """The columns of the snapshot that is meant."""
+    """Return the schema of the selected snapshot."""
     return named.table.scan(**named.at).schema
 
 
 def columns(shown: Schema) -> list[dict[str, Any]]:
-    """The columns as rows."""
+    """Return the columns as rows."""
     return [
         {
             "id": field.field_id,
@@ -52,7 +52,7 @@ def columns(shown: Schema) -> list[dict[str, Any]]:
 
 
 def _history(named: NamedTable) -> Iterator[dict[str, Any]]:
-    """What each schema changed, by the ids of columns."""
+    """Return the changes of each schema version, by column id."""
     before: dict[int, NestedField] = {}
     for schema_id, each in sorted(named.table.schemas().items()):
         after = {field.field_id: field for field in each.fields}

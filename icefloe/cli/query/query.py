@@ -1,4 +1,4 @@
-"""`icefloe query`: answers a query without Java, and changes nothing."""
+"""`icefloe query`: read-only queries without Java."""
 
 import sys
 from pathlib import Path
@@ -18,15 +18,15 @@ _ENGINES = ("duckdb", "spark")
 def query(
     ctx: typer.Context,
     text: Annotated[
-        str | None, typer.Argument(metavar="[SQL]", help="The query; - reads it from standard input.")
+        str | None, typer.Argument(metavar="[SQL]", help="SQL query; - reads it from standard input.")
     ] = None,
-    file: Annotated[str | None, typer.Option("-f", "--file", help="A file with the query.")] = None,
+    file: Annotated[str | None, typer.Option("-f", "--file", help="File with the query.")] = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Also say what was read of each table, and skipped.")
+        bool, typer.Option("--explain", help="Also print what was read and skipped of each table.")
     ] = False,
-    engine: Annotated[str, typer.Option(help=f"{' or '.join(_ENGINES)}.")] = "duckdb",
+    engine: Annotated[str, typer.Option(help=f"Query engine: {' or '.join(_ENGINES)}.")] = "duckdb",
 ) -> None:
-    """Answer a query, without Java; tables are named as everywhere, such as shop.orders@v1."""
+    """Run a query without Java; name a table as in other commands, such as shop.orders@v1."""
     if engine not in _ENGINES:
         raise typer.BadParameter(f"{engine!r} is not one of {', '.join(_ENGINES)}", param_hint="--engine")
     with invocation(ctx) as run:
@@ -44,9 +44,9 @@ def query(
 
 
 def statement_text(text: str | None, file: str | None) -> str:
-    """The statement of an argument, a file or standard input."""
+    """Return the statement from an argument, a file or standard input."""
     if (text is None) == (file is None):
-        raise typer.BadParameter("give a statement, or a file by -f; - is standard input")
+        raise typer.BadParameter("give a statement, or a file with -f; - reads standard input")
     if file is not None:
         try:
             return Path(file).read_text(encoding="utf-8")
@@ -77,7 +77,7 @@ def _scan(run: Invocation, identifier: tuple[str, ...], version: str | None) -> 
     try:
         table = run.table(text)
     except NoSuchTableError as error:
-        raise NoSuchTableError(f"{error}; a query reads tables, and no views of the catalog yet") from error
+        raise NoSuchTableError(f"{error}; queries can read tables, but not views of the catalog") from error
     return table.table.scan(**table.at)
 
 

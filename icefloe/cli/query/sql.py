@@ -1,4 +1,4 @@
-"""`icefloe sql`: statements of Spark SQL, one, a file of them, or one after the other at a prompt."""
+"""`icefloe sql`: Spark SQL statements from an argument, a file or a prompt."""
 
 import sys
 from collections.abc import Iterator
@@ -15,19 +15,19 @@ from icefloe.errors import InvalidInputError, NotInstalledError
 def sql(
     ctx: typer.Context,
     text: Annotated[
-        str | None, typer.Argument(metavar="[SQL]", help="Statements; - reads them from standard input.")
+        str | None, typer.Argument(metavar="[SQL]", help="SQL statements; - reads them from standard input.")
     ] = None,
-    command: Annotated[str | None, typer.Option("-c", help="The same as an option.", metavar="SQL")] = None,
-    file: Annotated[str | None, typer.Option("-f", "--file", help="A file with statements.")] = None,
+    command: Annotated[str | None, typer.Option("-c", help="SQL statements, as an option.", metavar="SQL")] = None,
+    file: Annotated[str | None, typer.Option("-f", "--file", help="File with statements.")] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--conf", help="A setting of the Spark session.", metavar="KEY=VALUE")
+        list[str] | None, typer.Option("--conf", help="Spark session setting; may be repeated.", metavar="KEY=VALUE")
     ] = None,
 ) -> None:
-    """Run SQL on Spark: DDL, DML, MERGE, CALL; without a statement, at a prompt."""
+    """Run SQL on Spark (DDL, DML, MERGE, CALL); opens a prompt if no statement is given."""
     from icefloe.cli.arguments import pairs
 
     if text is not None and command is not None:
-        raise typer.BadParameter("give a statement once", param_hint="-c")
+        raise typer.BadParameter("give statements either as an argument or with -c", param_hint="-c")
     given = text if command is None else command
     with invocation(ctx) as run:
         is_prompt = given is None and file is None
@@ -43,7 +43,7 @@ def sql(
 
 
 def session(run: Invocation, settings: dict[str, str] | None = None) -> Any:
-    """A Spark session that knows the catalog in use, and all others that are configured."""
+    """Return a Spark session with the catalog in use and all other configured catalogs."""
     try:
         from icefloe.spark.connect import connect
     except ModuleNotFoundError as error:
@@ -58,7 +58,7 @@ def session(run: Invocation, settings: dict[str, str] | None = None) -> Any:
 
 
 def run_statement(run: Invocation, ice: Any, statement: str) -> None:
-    """Run one statement, and print its rows."""
+    """Run one statement and print its rows."""
     from icefloe.errors import IcefloeError
 
     try:
@@ -75,7 +75,7 @@ def run_statement(run: Invocation, ice: Any, statement: str) -> None:
 
 
 def split_statements(text: str) -> Iterator[str]:
-    """The statements of a text, at semicolons outside of quotes and comments."""
+    """Split a text into statements, at semicolons outside quotes and comments."""
     start = position = 0
     while position < len(text):
         for opening, closing in (("'", "'"), ('"', '"'), ("`", "`"), ("--", "\n"), ("/*", "*/")):
@@ -94,11 +94,11 @@ def split_statements(text: str) -> Iterator[str]:
 
 
 def _prompt(run: Invocation, ice: Any) -> None:
-    """Statements one after the other, each to its semicolon; an error does not end it."""
+    """Read and run statements up to their semicolons; errors do not end the prompt."""
     from icefloe.errors import IcefloeError
 
     if is_terminal(sys.stdin):
-        run.say("statements end with a semicolon; exit; or Ctrl-D ends")
+        run.say("end statements with a semicolon; leave with exit; or Ctrl-D")
     waiting = ""
     while True:
         if is_terminal(sys.stdin):

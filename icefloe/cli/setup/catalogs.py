@@ -1,4 +1,4 @@
-"""`icefloe catalog`: the catalogs of the configuration: show, add, test and remove them."""
+"""`icefloe catalog`: list, add, test and remove configured catalogs."""
 
 import os
 import re
@@ -25,10 +25,10 @@ from icefloe.cli.arguments import Properties, pairs
 from icefloe.cli.asking import confirm
 from icefloe.cli.invocation import Invocation, invocation
 
-app = typer.Typer(help="Show, add, test and remove catalogs of the configuration.", no_args_is_help=True)
+app = typer.Typer(help="List, add, test and remove configured catalogs.", no_args_is_help=True)
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
-File = Annotated[str | None, typer.Option("--file", help=f"The file to change; ./{PROJECT_FILE} by default.")]
+File = Annotated[str | None, typer.Option("--file", help=f"Configuration file to change; ./{PROJECT_FILE} by default.")]
 
 
 @app.command("list")
@@ -50,25 +50,25 @@ def list_catalogs(ctx: typer.Context) -> None:
 def add(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME")],
-    uri: Annotated[str | None, typer.Option(help="The URI of the catalog.")] = None,
-    warehouse: Annotated[str | None, typer.Option(help="Its warehouse.")] = None,
+    uri: Annotated[str | None, typer.Option(help="URI of the catalog.")] = None,
+    warehouse: Annotated[str | None, typer.Option(help="Warehouse location.")] = None,
     kind: Annotated[
-        str | None, typer.Option("--type", help="rest, sql, hadoop or memory; by the URI if left out.")
+        str | None, typer.Option("--type", help="rest, sql, hadoop or memory; inferred from the URI by default.")
     ] = None,
     properties: Properties = None,
     file: File = None,
 ) -> None:
-    """Add a catalog to a configuration file; secrets are better set as variables."""
+    """Add a catalog to a configuration file; set secrets as environment variables instead."""
     with invocation(ctx) as run:
         given = {"type": kind, "uri": uri, "warehouse": warehouse, **pairs(properties)}
         settings = {key: value for key, value in given.items() if value is not None}
         if not settings:
-            raise errors.InvalidInputError(f"nothing is said of catalog {name!r}; give --uri, --warehouse or --type")
+            raise errors.InvalidInputError(f"catalog {name!r} has no settings; give --uri, --warehouse or --type")
         place = _file(run, file)
         known = _content(place)
         catalogs = known.get("catalog", {})
         if isinstance(catalogs, dict) and any(same_name(name, each) for each in catalogs):
-            raise errors.AlreadyExistsError(f"{place} has a catalog {name!r} already")
+            raise errors.AlreadyExistsError(f"{place} already has a catalog {name!r}")
         text = place.read_text(encoding="utf-8") if place.exists() else ""
         place.parent.mkdir(parents=True, exist_ok=True)
         lines = [f"[catalog.{_key(name)}]", *(f"{_key(key)} = {_text(value)}" for key, value in settings.items())]
@@ -78,12 +78,12 @@ def add(
 
 @app.command("remove")
 def remove(ctx: typer.Context, name: Annotated[str, typer.Argument(metavar="NAME")], file: File = None) -> None:
-    """Remove a catalog from a configuration file; its tables stay."""
+    """Remove a catalog from a configuration file; its tables are kept."""
     with invocation(ctx) as run:
         place = _file(run, file)
         kept, removed = _without(place, name)
         if not removed:
-            raise errors.NoSuchObjectError(f"{place} has no catalog {name!r} in a table of its own, [catalog.{name}]")
+            raise errors.NoSuchObjectError(f"{place} has no section [catalog.{name}]")
         confirm(run, f"Remove catalog {name} from {place}?")
         _replace(place, kept)
         run.out.record({"catalog": name, "file": str(place)}, lambda: [f"Removed catalog {name} from {place}"])
@@ -93,9 +93,9 @@ def remove(ctx: typer.Context, name: Annotated[str, typer.Argument(metavar="NAME
 def check_catalog(
     ctx: typer.Context,
     name: Annotated[str | None, typer.Argument(metavar="[NAME]")] = None,
-    write: Annotated[bool, typer.Option("--write", help="Also write and delete a file in the warehouse.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Also write and delete a test file in the warehouse.")] = False,
 ) -> None:
-    """Test a catalog: list namespaces, read a metadata file, and write and delete a file with --write."""
+    """Test a catalog: list namespaces, read a metadata file and, with --write, write and delete a file."""
     with invocation(ctx) as run:
         chosen = name or run.catalog_name
         given = run.options.properties if chosen == run.catalog_name else {}
@@ -110,7 +110,7 @@ def _checks(catalog: Catalog, is_writing: bool) -> Iterator[dict[str, object]]:
     tables = (identifier for namespace in namespaces for identifier in catalog.list_tables(namespace))
     first = next(tables, None)
     if first is None:
-        yield {"check": "read a table", "result": "there is none"}
+        yield {"check": "read a table", "result": "no tables"}
     else:
         table = catalog.load_table(first)
         yield {"check": "read a table", "result": f"{'.'.join(first)}: format v{table.format_version}"}
@@ -118,7 +118,7 @@ def _checks(catalog: Catalog, is_writing: bool) -> Iterator[dict[str, object]]:
         if catalog.warehouse is None:
             raise errors.InvalidLocationError(f"catalog {catalog.name!r} has no warehouse to write to")
         probe = f"{catalog.warehouse}/.icefloe-probe-{uuid.uuid4().hex}"
-        catalog.storage.write(probe, b"a file of `icefloe catalog test`, to be deleted at once")
+        catalog.storage.write(probe, b"test file of `icefloe catalog test`, deleted immediately")
         catalog.storage.delete([probe])
         yield {"check": "write and delete a file", "result": "done"}
 
@@ -139,11 +139,13 @@ def _content(place: Path) -> dict[str, object]:
     try:
         return tomllib.loads(place.read_text(encoding="utf-8")) if place.exists() else {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise errors.InvalidPropertyError(f"{place} cannot be read: {error}; {HOME_FILE} is another place") from error
+        raise errors.InvalidPropertyError(
+            f"{place} cannot be read: {error}; fix it, or pass --file {HOME_FILE}"
+        ) from error
 
 
 def _without(place: Path, name: str) -> tuple[str, bool]:
-    """The text of a file without the tables of a catalog, and whether there were any."""
+    """Return the text of a file without the sections of a catalog, and whether there were any."""
     _content(place)
     text = place.read_text(encoding="utf-8") if place.exists() else ""
     kept, is_inside, was_there = [], False, False
@@ -159,7 +161,7 @@ def _without(place: Path, name: str) -> tuple[str, bool]:
 
 
 def _replace(place: Path, text: str) -> None:
-    """The file as a whole, or as it was: what cannot be read back is not written. A file that is trusted stays so."""
+    """Replace the file atomically; text that cannot be parsed is not written, and a trusted file stays trusted."""
     tomllib.loads(text)
     stays_trusted = place.exists() and is_trusted(str(place))
     beside = place.with_name(f".{place.name}.{uuid.uuid4().hex}")

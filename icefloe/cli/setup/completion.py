@@ -1,4 +1,4 @@
-"""`icefloe completion`: makes a shell complete commands, options and the names of tables."""
+"""`icefloe completion`: shell completion of commands, options and table names."""
 
 from typing import Annotated
 
@@ -8,24 +8,26 @@ from typer.completion import get_completion_script, install
 from icefloe.cli.invocation import invocation
 from icefloe.errors import InvalidInputError
 
-app = typer.Typer(help="Completion of commands and names in your shell.", no_args_is_help=True)
+app = typer.Typer(help="Install or print shell completion.", no_args_is_help=True)
 
 _SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
 _VARIABLE = "_ICEFLOE_COMPLETE"
-Shell = Annotated[str | None, typer.Argument(metavar="[SHELL]", help=f"One of {', '.join(_SHELLS)}; yours by default.")]
+Shell = Annotated[
+    str | None, typer.Argument(metavar="[SHELL]", help=f"Shell: {', '.join(_SHELLS)}; the current one by default.")
+]
 
 
 @app.command("install")
 def install_script(ctx: typer.Context, shell: Shell = None) -> None:
-    """Install completion for a shell; new shells have it."""
+    """Install completion for a shell; it takes effect in new shells."""
     with invocation(ctx) as run:
         chosen, path = install(shell=_checked(shell), prog_name="icefloe", complete_var=_VARIABLE)
-        run.out.record({"shell": chosen, "file": str(path)}, lambda: [f"Completion for {chosen} is in {path}"])
+        run.out.record({"shell": chosen, "file": str(path)}, lambda: [f"Installed completion for {chosen} in {path}"])
 
 
 @app.command("show")
 def show_script(ctx: typer.Context, shell: Shell = None) -> None:
-    """Print the script, to be put where a shell reads it."""
+    """Print the completion script, to be saved where the shell reads it."""
     with invocation(ctx) as run:
         chosen = _checked(shell) or _own_shell()
         run.out.lines([get_completion_script(prog_name="icefloe", complete_var=_VARIABLE, shell=chosen)])
@@ -33,7 +35,7 @@ def show_script(ctx: typer.Context, shell: Shell = None) -> None:
 
 def _checked(shell: str | None) -> str | None:
     if shell is not None and shell not in _SHELLS:
-        raise InvalidInputError(f"there is no completion for {shell!r}; there is for {', '.join(_SHELLS)}")
+        raise InvalidInputError(f"completion is not available for {shell!r}; choose one of {', '.join(_SHELLS)}")
     return shell
 
 
@@ -43,4 +45,4 @@ def _own_shell() -> str:
     try:
         return str(shellingham.detect_shell()[0])
     except shellingham.ShellDetectionFailure:
-        raise InvalidInputError(f"your shell is not known; name it: {', '.join(_SHELLS)}") from None
+        raise InvalidInputError(f"cannot detect your shell; name one of {', '.join(_SHELLS)}") from None

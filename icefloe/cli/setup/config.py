@@ -1,4 +1,4 @@
-"""`icefloe config`: which configuration counts here, where each value comes from, and whether a folder's file is trusted."""
+"""`icefloe config`: the effective configuration, the source of each value, and trust in project files."""
 
 from typing import Annotated
 
@@ -7,19 +7,19 @@ import typer
 from icefloe.catalog import PROJECT_FILE, Configuration, distrust, redacted_value, trust
 from icefloe.cli.invocation import invocation
 
-File = Annotated[str, typer.Argument(metavar="[FILE]", help=f"The file; ./{PROJECT_FILE} by default.")]
+File = Annotated[str, typer.Argument(metavar="[FILE]", help=f"Configuration file; ./{PROJECT_FILE} by default.")]
 
-app = typer.Typer(help="Show which configuration counts here.", no_args_is_help=True)
+app = typer.Typer(help="Show the effective configuration.", no_args_is_help=True)
 
 
 @app.callback()
 def _config() -> None:
-    """Show which configuration counts here."""
+    """Show the effective configuration."""
 
 
 @app.command("trust")
 def trust_file(ctx: typer.Context, file: File = PROJECT_FILE) -> None:
-    """Trust a file of the working directory as it is: it may name code, and gets credentials of the environment."""
+    """Trust a file of the working directory, as it is now, to name code and to use credentials of the environment."""
     with invocation(ctx) as run:
         trust(file)
         run.out.record({"file": file, "trusted": True}, lambda: [f"{file} is trusted until it changes"])
@@ -27,7 +27,7 @@ def trust_file(ctx: typer.Context, file: File = PROJECT_FILE) -> None:
 
 @app.command("distrust")
 def distrust_file(ctx: typer.Context, file: File = PROJECT_FILE) -> None:
-    """Trust a file no longer."""
+    """Stop trusting a file."""
     with invocation(ctx) as run:
         was = distrust(file)
         run.out.record({"file": file, "trusted": False}, lambda: [f"{file} is {'no longer' if was else 'not'} trusted"])
@@ -35,7 +35,7 @@ def distrust_file(ctx: typer.Context, file: File = PROJECT_FILE) -> None:
 
 @app.command("show")
 def show(ctx: typer.Context) -> None:
-    """Show the configuration: which file, and each value with where it comes from; what may be secret as ***."""
+    """Show the configuration file and each value with its source; possible secrets are shown as ***."""
     with invocation(ctx) as run:
         names = run.configuration.names()
         if run.options.properties and run.catalog_name not in names:

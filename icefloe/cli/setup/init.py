@@ -1,4 +1,4 @@
-"""`icefloe init`: a catalog in SQLite, a warehouse and an icefloe.toml in a folder; what is there already stays."""
+"""`icefloe init`: create an SQLite catalog, a warehouse and an icefloe.toml in a directory; existing files are kept."""
 
 import os
 from pathlib import Path
@@ -8,6 +8,7 @@ import typer
 
 from icefloe.catalog import EMBEDDED_CATALOG, EMBEDDED_WAREHOUSE, PROJECT_FILE, configured_catalog, find_configuration
 from icefloe.cli.invocation import invocation
+from icefloe.shown import counted
 
 _CONTENT = f"""default-catalog = "{EMBEDDED_CATALOG}"
 
@@ -20,9 +21,9 @@ warehouse = "{EMBEDDED_WAREHOUSE}"
 
 def init(
     ctx: typer.Context,
-    folder: Annotated[str, typer.Argument(metavar="[DIR]", help="The folder; it is made if it is not there.")] = ".",
+    folder: Annotated[str, typer.Argument(metavar="[DIR]", help="Directory; created if missing.")] = ".",
 ) -> None:
-    """Make a catalog and a warehouse in a folder, with an icefloe.toml that names them."""
+    """Create a catalog and a warehouse in a directory, and an icefloe.toml that points to them."""
     with invocation(ctx) as run:
         home = Path(folder)
         (home / EMBEDDED_WAREHOUSE).mkdir(parents=True, exist_ok=True)
@@ -37,8 +38,8 @@ def init(
         record = {"file": os.fspath(file), "catalog": name, "created": is_new, "namespaces": namespaces}
 
         def lines() -> list[str]:
-            state = "made" if is_new else "was there already, and stays as it is"
-            return [f"{file} {state}; its catalog {name!r} has {namespaces} namespaces"]
+            state = "created" if is_new else "already exists and was not changed"
+            return [f"{file} {state}; catalog {name!r} has {counted(namespaces, 'namespace')}"]
 
         run.out.record(record, lines)
         run.say("next: icefloe create namespace shop, or icefloe import shop.orders FILE --create")

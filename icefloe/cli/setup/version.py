@@ -1,4 +1,4 @@
-"""`icefloe version`: which versions of icefloe and of what it stands on are in use."""
+"""`icefloe version`: versions of icefloe and its main dependencies."""
 
 import platform
 from importlib.metadata import PackageNotFoundError, version as installed
@@ -6,17 +6,16 @@ from importlib.metadata import PackageNotFoundError, version as installed
 import typer
 
 from icefloe import __version__
-from icefloe.cli.invocation import invocation
+from icefloe.cli.output import Output
 
 _PARTS = ("pyarrow", "pyspark", "duckdb", "sqlglot")
 
 
 def version(ctx: typer.Context) -> None:
     """Print the version."""
-    with invocation(ctx) as run:
-        record = {"icefloe": __version__, "python": platform.python_version()}
-        record |= {name: found for name in _PARTS if (found := _version(name)) is not None}
-        run.out.record(record, (lambda: [__version__]) if not run.options.verbose else None)
+    record = {"icefloe": __version__, "python": platform.python_version()}
+    record |= {name: number for name in _PARTS if (number := _version(name)) is not None}
+    Output(ctx.obj, "version").record(record, (lambda: [__version__]) if not ctx.obj.verbose else None)
 
 
 def _version(package: str) -> str | None:
