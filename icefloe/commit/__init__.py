@@ -8,6 +8,7 @@ from icefloe.commit.cherry_pick import CherryPick
 from icefloe.commit.committer import (
     BeforeSwap,
     Committer,
+    CurrentState,
     Surroundings,
     TableState,
     check_same_table,
@@ -32,6 +33,7 @@ from icefloe.commit.named_files import NamedDeletes, NamedInput
 from icefloe.commit.new_manifests import concat_entries
 from icefloe.commit.outcome import Committed, Outcome, Rejected, Unknown, result_of
 from icefloe.commit.overwrite import Overwrite
+from icefloe.commit.ownership import Ownership, delete_own, delete_quietly, note_foreign
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import PartitionSet
 from icefloe.commit.producer import WAP_BRANCH, SnapshotChange, SnapshotOperation, Target, target_of
@@ -43,7 +45,7 @@ from icefloe.commit.retry import CommitLoop
 from icefloe.commit.rewrite_files import RewriteFiles
 from icefloe.commit.rewrite_manifests import RewriteManifests
 from icefloe.commit.row_delta import RowDelta
-from icefloe.commit.statistics import WriteStatistics, check_statistics_allowed
-from icefloe.commit.structure import SendUpdates, SetLocation, StatisticsChange
+from icefloe.commit.statistics import WriteStatistics, check_partition_statistics_allowed
+from icefloe.commit.structure import SendUpdates, SetLocation, StatisticsChange, check_relative_files
 from icefloe.commit.vectors import vector_paths
 from icefloe.commit.writable import check_writable

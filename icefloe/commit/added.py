@@ -82,7 +82,7 @@ def check_distinct(groups: Sequence[FileGroup]) -> None:
     if repeated is not None:
         path, times = repeated
         raise errors.InvalidInputError(
-            f"file {path!r} is added {times} times in one commit; each file can be added once"
+            f"file {path!r} is added {times} times in one commit; a file can be added only once"
         )
 
 
@@ -159,9 +159,7 @@ def _columns_by_spec(files: FilesInput, metadata: md.TableMetadata) -> Iterable[
         return _checked_specs([item for item in items if isinstance(item, mf.ManifestColumns)], metadata)
     if not all(issubclass(each, mf.DataFile) for each in {*map(type, items)}):
         other = next(item for item in items if not isinstance(item, mf.DataFile))
-        raise errors.InvalidInputError(
-            f"{other!r} is not a DataFile; files are given as DataFile values or ManifestColumns"
-        )
+        raise errors.InvalidInputError(f"{other!r} is not a DataFile; give files as DataFile values or ManifestColumns")
     by_spec = files_by_spec(cast(list[mf.DataFile], items))
     for spec_id, members in by_spec.items():
         _check_spec(spec_id, metadata, members[0].file_path)
@@ -197,7 +195,7 @@ def _check_spec(spec_id: int, metadata: md.TableMetadata, path: str | None) -> N
     if spec_id not in metadata.specs_by_id:
         known = ", ".join(map(str, metadata.specs_by_id))
         raise errors.InvalidPartitionSpecError(
-            f"file {path!r} is of partition spec {spec_id}, which the table does not have; it has {known}"
+            f"file {path!r} has partition spec {spec_id}, which the table does not have; it has {known}"
         )
 
 
@@ -291,15 +289,15 @@ def _check_equality_ids(columns: mf.ManifestColumns, metadata: md.TableMetadata)
         field = schema.fields_by_id.get(field_id)
         if field is None:
             raise errors.InvalidSchemaError(
-                f"equality delete files name column {field_id}, which the schema does not have"
+                f"equality delete files refer to column {field_id}, which is not in the schema"
             )
         plain = isinstance(field.field_type, types.PrimitiveType) and not isinstance(
             field.field_type, types.FloatType | types.DoubleType
         )
         if not plain or not all(isinstance(each.field_type, types.StructType) for each in schema.ancestors(field_id)):
             raise errors.InvalidSchemaError(
-                f"equality delete files name column {field.name!r} of type {field.field_type}; it must be a primitive,"
-                " no float or double, and not inside a list or map"
+                f"equality delete files refer to column {field.name!r} of type {field.field_type}; it must be a primitive other than"
+                " float and double, and not inside a list or map"
             )
 
 
@@ -328,8 +326,8 @@ def with_specs(
                 metadata, _ = md.add_spec(metadata, group.spec)
             except errors.InvalidPartitionSpecError as error:
                 raise errors.ValidationError(
-                    f"the files were written for partition spec {group.spec}, which another commit removed, and which the"
-                    f" table cannot have again: {error}; write them anew"
+                    f"the files were written for partition spec {group.spec}, which another commit removed and which"
+                    f" cannot be added again: {error}; write the files again"
                 ) from error
             updates.append(up.AddPartitionSpecUpdate(group.spec))
     return metadata, tuple(updates)
@@ -342,7 +340,7 @@ def check_still_taken(metadata: md.TableMetadata, deletes: Iterable[FileGroup]) 
             check_delete_files(group.columns, metadata)
         except errors.InvalidInputError as error:
             raise errors.ValidationError(
-                f"the table was changed by another commit since this one was planned: {error}; plan it anew"
+                f"the table was changed by another commit since this one was planned: {error}; plan it again"
             ) from error
 
 
@@ -411,9 +409,7 @@ def check_not_live(parent: Parent, groups: Sequence[FileGroup], ignored: frozens
                 index.add(manifest.manifest_path, hashes_of(live))
             for path in live.filter(pc.is_in(live, value_set=paths)).to_pylist():
                 if path not in ignored:
-                    raise errors.ValidationError(
-                        f"file {path!r} is in the table already; it cannot be added a second time"
-                    )
+                    raise errors.ValidationError(f"file {path!r} is already in the table; it cannot be added twice")
 
 
 def note_paths(parent: Parent, manifests: Sequence[mf.ManifestFile], groups: Sequence[FileGroup]) -> None:

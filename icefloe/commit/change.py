@@ -16,6 +16,7 @@ from typing import Protocol, TypeVar, cast
 
 from icefloe import errors, manifests as mf, metadata as md, properties as props
 from icefloe.commit.path_index import PathIndex
+from icefloe.commit.reliance import requirements_for
 from icefloe.metadata import requirements as req, updates as up
 from icefloe.storage import Storage
 
@@ -40,7 +41,10 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Caches:
-    """What one handle of a table remembers of files that never change; never shared between credentials."""
+    """What one handle of a table remembers of files that never change; never shared between credentials.
+
+    Handles that one session of Spark loads by one catalog share the manifests.
+    """
 
     manifests: mf.ManifestCache = field(default_factory=mf.ManifestCache)
     paths: PathIndex = field(default_factory=PathIndex)
@@ -168,7 +172,7 @@ def _writers() -> ThreadPoolExecutor:
 class Prepared:
     """What a change does to the metadata that it was prepared on.
 
-    `requirements` are those that the updates do not imply by themselves (see `metadata.requirements_for`).
+    `requirements` are those that the updates do not imply by themselves (see `requirements_for`).
     """
 
     updates: tuple[up.TableUpdate, ...] = ()
@@ -191,15 +195,22 @@ class PreparedChanges:
     """The changes of one commit, each prepared on what those before it leave."""
 
     def __init__(self, base: md.TableMetadata, bench: Workbench, changes: Iterable[Change] = ()) -> None:
-        self.applied = md.Applied(base)
-        """What the changes leave."""
         self._base = base
+        self._applied = md.Applied(base)
+        self._pending: tuple[up.TableUpdate, ...] = ()
         self.bench = bench
         self._changes: list[Change] = []
         self._updates: list[up.TableUpdate] = []
         self._requirements: list[req.TableRequirement] = []
         for change in changes:
             self.add(change)
+
+    @property
+    def applied(self) -> md.Applied:
+        """What the changes leave. The last snapshot is applied when somebody asks: most commits have only that one."""
+        pending, self._pending = self._pending, ()
+        self._applied = self._step(self._applied, pending)
+        return self._applied
 
     @property
     def snapshot_ids(self) -> tuple[int, ...]:
@@ -215,17 +226,21 @@ class PreparedChanges:
         # Files of the changes before may be read, while those of the last one may still be on their way in `commit`.
         self.bench.settle()
         prepared = change.prepare(self.applied.metadata, self.bench)
-        if not change.snapshot_ids:
+        if change.snapshot_ids:
+            self._pending = prepared.updates
+        else:
             md.check_codable(prepared.updates)
-        applied = self.applied
-        for update in prepared.updates:
-            applied = md.step(applied, update, self.bench.clock_ms())
-        self.applied = applied
+            self._applied = self._step(self._applied, prepared.updates)
         self._changes.append(change)
         self._updates += prepared.updates
-        self._requirements += req.requirements_for(self._base, prepared.updates)
+        self._requirements += requirements_for(self._base, prepared.updates)
         self._requirements += filter(self._is_about_base, prepared.requirements)
         return prepared
+
+    def _step(self, applied: md.Applied, updates: Iterable[up.TableUpdate]) -> md.Applied:
+        for update in updates:
+            applied = md.step(applied, update, self.bench.clock_ms())
+        return applied
 
     @property
     def combined(self) -> Prepared:

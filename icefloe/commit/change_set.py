@@ -2,10 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
 
 from icefloe import errors, manifests as mf, metadata as md, planning
 from icefloe.commit.change import Change, PreparedChanges, Timing, Workbench
-from icefloe.commit.committer import Committer, TableState, check_same_table
+from icefloe.commit.committer import Committer, CurrentState, TableState, check_same_table
+from icefloe.commit.outcome import Committed, Outcome, result_of
+from icefloe.commit.retry import CommitLoop
 from icefloe.metadata import updates as up
 from icefloe.storage import Storage
 
@@ -23,6 +27,8 @@ class ChangeSet:
     _changes: PreparedChanges
     _timing: Timing
     _reporter: planning.Reporter
+    _handle: CurrentState
+    """The handle that moves to the state that is committed."""
     _is_open: bool = True
 
     @property
@@ -96,6 +102,37 @@ class ChangeSet:
         self._check_open()
         self._is_open = False
 
+    def commit(self) -> Committed:
+        """Commit all changes, or fail as a whole: what was committed."""
+        return result_of(self.try_commit(), self._committer.name)
+
+    def try_commit(self) -> Outcome:
+        """The same, with the outcome as a value instead of an error; the table handle moves to the new state."""
+        self.close()
+        outcome = CommitLoop(self.base, self._changes, self._committer, self._timing, self._reporter).run()
+        if isinstance(outcome, Committed):
+            self._handle.state = outcome.state
+        return outcome
+
+    def as_committed(self, planned: md.Snapshot | None) -> md.Snapshot | None:
+        """A planned snapshot as it is in the table, once the changes are committed."""
+        if planned is None or self._is_open:
+            return planned
+        # After a concurrent commit it has another parent and sequence number than planned.
+        return self._handle.state.metadata.snapshot_by_id(planned.snapshot_id)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            if self._is_open:
+                result_of(self.try_commit(), self._committer.name)
+        elif issubclass(kind, Exception):
+            self.abandon()
+
     def _check_open(self) -> None:
         if not self._is_open:
-            raise errors.InvalidInputError("the transaction is over; begin another one")
+            raise errors.InvalidInputError("the transaction has ended; start another one")

@@ -53,8 +53,8 @@ class _Pick:
         is_replacement = picked.operation == md.Operation.OVERWRITE and summary.get(totals.REPLACE_PARTITIONS) == "true"
         if picked.operation != md.Operation.APPEND and not is_replacement:
             raise errors.ValidationError(
-                f"snapshot {picked.snapshot_id} cannot be picked: it is {picked.operation}, and neither an append, nor a"
-                f" replacement of partitions, nor the one right after the head of {self._branch!r}"
+                f"snapshot {picked.snapshot_id} cannot be cherry-picked: its operation is {picked.operation}, neither an append nor a"
+                f" replacement of partitions, and it does not directly follow the head of {self._branch!r}"
             )
         properties = {totals.SOURCE_SNAPSHOT_ID: str(picked.snapshot_id)}
         if totals.WAP_ID in summary:
@@ -92,8 +92,10 @@ class _Pick:
 def _check_not_there(metadata: md.TableMetadata, picked: md.Snapshot, head: md.Snapshot | None) -> None:
     for each in () if head is None else metadata.ancestors(head.snapshot_id):
         if each.snapshot_id == picked.snapshot_id:
-            raise errors.ValidationError(f"snapshot {picked.snapshot_id} cannot be picked: it is in the branch already")
+            raise errors.ValidationError(
+                f"snapshot {picked.snapshot_id} cannot be cherry-picked: it is already in the branch"
+            )
         if each.summary is not None and each.summary.get(totals.SOURCE_SNAPSHOT_ID) == str(picked.snapshot_id):
             raise errors.ValidationError(
-                f"snapshot {picked.snapshot_id} cannot be picked: it was picked already, as {each.snapshot_id}"
+                f"snapshot {picked.snapshot_id} cannot be cherry-picked: it already was, as {each.snapshot_id}"
             )

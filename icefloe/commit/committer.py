@@ -18,6 +18,13 @@ class TableState:
     metadata_location: str | None
 
 
+@dataclass(slots=True)
+class CurrentState:
+    """The state of a table handle: that of its last load, refresh or commit."""
+
+    state: TableState
+
+
 BeforeSwap = Callable[[], None]
 """Waits until all files that a commit refers to are written, whole and durable, or says why they are not."""
 
@@ -81,7 +88,7 @@ def check_same_table(base: TableMetadata, current: TableMetadata, name: str) -> 
     """Fail if the name stands for another table now: its UUID differs (spec: Table Metadata Fields)."""
     if base.table_uuid is not None and (current.table_uuid or "").lower() != base.table_uuid.lower():
         raise CommitFailed(
-            f"{name} is another table now: its UUID is {current.table_uuid}, and was {base.table_uuid}; load it again"
+            f"{name} is a different table now: its UUID is {current.table_uuid} and was {base.table_uuid}; load it again"
         )
 
 
@@ -92,7 +99,7 @@ def check_committed(state: TableState, updates: Sequence[up.TableUpdate], name: 
     missing.difference_update(*(each.snapshot_ids for each in updates if isinstance(each, up.RemoveSnapshotsUpdate)))
     if missing:
         raise CommitStateUnknown(
-            f"the catalog reports a commit to {name}, but its metadata lacks the new snapshot {min(missing)};"
+            f"the catalog reported a commit to {name}, but its metadata lacks the new snapshot {min(missing)};"
             " no file was deleted"
         )
     return state

@@ -83,9 +83,7 @@ class Planned:
 
 def _check_planned(planned: object) -> None:
     if not isinstance(planned, Planned):
-        raise errors.InvalidInputError(
-            f"{planned!r} is not what an operation is planned on; use Planned.on(table.metadata)"
-        )
+        raise errors.InvalidInputError(f"{planned!r} is not a base for an operation; use Planned.on(table.metadata)")
 
 
 def snapshots_since(metadata: md.TableMetadata, head: md.Snapshot | None, planned: Planned) -> list[md.Snapshot]:
@@ -109,8 +107,8 @@ def snapshots_since(metadata: md.TableMetadata, head: md.Snapshot | None, planne
     if planned.read_nothing and planned.snapshot_id not in metadata.snapshots_by_id:
         return newer
     raise errors.ValidationError(
-        f"what happened since snapshot {planned.snapshot_id} cannot be told: it is no ancestor of {head.snapshot_id},"
-        " or snapshots in between have expired; plan the operation anew"
+        f"changes since snapshot {planned.snapshot_id} cannot be determined: it is not an ancestor of {head.snapshot_id},"
+        " or snapshots in between have expired; plan the operation again"
     )
 
 
@@ -234,7 +232,7 @@ class Since:
             if concerned.any():
                 raise errors.ValidationError(
                     f"delete file {first_path(deletes, concerned)!r} was added by another commit for a data file that this"
-                    " commit removes; plan it anew"
+                    " commit removes; plan it again"
                 )
 
     def removed_otherwise(self, paths: pa.Array) -> tuple[mf.ManifestColumns, ...]:
@@ -257,9 +255,9 @@ class Since:
             changed = _is_equality(deletes) & replacement.changes(deletes)
             if changed.any():
                 raise errors.ValidationError(
-                    f"equality delete file {first_path(deletes, changed)!r} was added by another commit, and would not delete"
-                    " the same rows once this commit has them in another spec or partition, or without its key columns;"
-                    " plan it anew"
+                    f"equality delete file {first_path(deletes, changed)!r} was added by another commit and would not delete"
+                    " the same rows after this commit moves them to another spec or partition, or drops its key columns;"
+                    " plan it again"
                 )
 
     def check_no_new_unordered_deletes(self, files: Mapping[str, LocatedFile], *, by_updates: bool) -> None:
@@ -279,8 +277,8 @@ class Since:
                 concerned = is_global or (file.spec_id, file.partition) in partitions
             if concerned:
                 raise errors.ValidationError(
-                    f"delete file {file.file_path!r} was added by another commit, and may delete rows that this commit"
-                    " changes; plan it anew"
+                    f"delete file {file.file_path!r} was added by another commit and may delete rows that this commit"
+                    " changes; plan it again"
                 )
 
     def _data(
@@ -320,7 +318,7 @@ def _check_none(changed: Iterable[mf.ManifestColumns], scope: Scope, what: str) 
         if concerned.any():
             path = first_path(files, concerned)
             raise errors.ValidationError(
-                f"{what.format(repr(path))} by another commit, and may concern {scope}; plan the operation anew"
+                f"{what.format(repr(path))} by another commit and may affect {scope}; plan the operation again"
             )
 
 

@@ -241,7 +241,7 @@ def _grouped(
         groups = new_files.group_files(files, parent.metadata, mf.ManifestContent.DELETES)
     except errors.InvalidInputError as error:
         raise errors.ValidationError(
-            f"the table was changed by another commit since this one was planned: {error}; plan it anew"
+            f"the table was changed by another commit since this one was planned: {error}; plan it again"
         ) from error
     if not numbers:
         return groups

@@ -32,7 +32,7 @@ class Expire(Change):
 
     def __post_init__(self) -> None:
         if self.retain_last is not None and self.retain_last < 1:
-            raise errors.InvalidInputError(f"{self.retain_last} snapshots cannot be retained; it must be 1 or more")
+            raise errors.InvalidInputError(f"retain_last is {self.retain_last}; it must be 1 or more")
 
     def prepare(self, metadata: md.TableMetadata, bench: Workbench, /) -> Prepared:
         """The refs and snapshots to drop; every branch and tag must stay where it is until then."""
@@ -63,7 +63,9 @@ class Expire(Change):
         heads = {ref.snapshot_id: name for name, ref in metadata.refs.items()}
         for snapshot_id in self.snapshot_ids_to_expire:
             if snapshot_id in heads:
-                raise errors.ValidationError(f"snapshot {snapshot_id} cannot expire: {heads[snapshot_id]!r} is at it")
+                raise errors.ValidationError(
+                    f"snapshot {snapshot_id} cannot be expired: {heads[snapshot_id]!r} refers to it"
+                )
         return tuple(each for each in self.snapshot_ids_to_expire if each in metadata.snapshots_by_id)
 
 
@@ -83,8 +85,8 @@ class DropSnapshots(Change):
         for name, ref in metadata.refs.items():
             if ref.snapshot_id in doomed if name not in planned else ref.snapshot_id != planned[name]:
                 raise errors.ValidationError(
-                    f"{name!r} is at snapshot {ref.snapshot_id} by now, so that the plan to expire snapshots does not hold"
-                    " any more; make a new one"
+                    f"{name!r} now refers to snapshot {ref.snapshot_id}, so the plan to expire snapshots is no longer"
+                    " valid; create a new one"
                 )
         refs = tuple(name for name in planned if name in metadata.refs)
         return _dropping(metadata, refs, tuple(each for each in doomed if each in metadata.snapshots_by_id))

@@ -104,7 +104,7 @@ class _Leader:
             for member in self._members:
                 member.renew()
         except (errors.StorageError, errors.ServiceUnavailableError) as error:
-            raise errors.CommitFailed(f"the commit was not begun, and nothing happened: {error}") from error
+            raise errors.CommitFailed(f"the commit was not started; nothing was changed: {error}") from error
 
     def _settle(self) -> None:
         for member in self._members:
@@ -122,13 +122,12 @@ def commit_together(sets: Sequence[ChangeSet], send: SendAll) -> list[Outcome]:
     # Snapshots tell best whether a commit happened.
     leader = next((each for each in changed if each._changes.snapshot_ids), changed[0] if changed else None)
     for each in sets:
-        if each is not leader:
-            each.close()
+        each.close()
     if leader is None:
         return [Committed(each.base, (), 1, each.base) for each in sets]
     members = [_Member(each) for each in changed if each is not leader]
     committer = _Leader(leader, members, send)
-    outcome = CommitLoop(leader, committer).run()
+    outcome = CommitLoop(leader.base, leader._changes, committer, leader._timing, leader._reporter).run()
     outcomes: dict[int, Outcome] = {id(each.set): _outcome(each, outcome) for each in members}
     if any(isinstance(each, Unknown) for each in outcomes.values()) and not isinstance(outcome, Unknown):
         outcome = Unknown(_split(committer.name, outcomes.values()), outcome.attempts)

@@ -1,46 +1,36 @@
-"""How the manifest list of a new snapshot is stored: encrypted if the table is, with a key that the table's metadata gets.
+"""The keys of manifest lists and statistics files of encrypted tables, which the table's metadata gets.
 
 Each attempt has a list of its own, and a key of its own for that. A new key-encryption key is made once in a commit, since the
 KMS is asked for it, and is added by every attempt on a table that has none.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 
 import pyarrow.compute as pc
 
 from icefloe import manifests as mf, metadata as md
-from icefloe.commit.parent import Parent
-from icefloe.encryption import key_length_of, sealed_list_key
+from icefloe.commit.change import Workbench
+from icefloe.encryption import FileKey, key_length_of, sealed_key
 from icefloe.errors import EncryptionError
 
-
-@dataclass(frozen=True, slots=True)
-class StoredList:
-    """The bytes of a list as they are stored, the id of its key, and the keys that are new to the table."""
-
-    data: bytes
-    key_id: str | None = None
-    keys: tuple[md.EncryptedKey, ...] = ()
+KeyEntries = tuple[str, tuple[md.EncryptedKey, ...]]
+NO_KEY: tuple[None, tuple[md.EncryptedKey, ...]] = (None, ())
+"""What a file has that is not encrypted."""
 
 
-def stored_list(parent: Parent, data: bytes) -> StoredList:
-    """The list, encrypted if the table is."""
-    metadata, bench = parent.metadata, parent.bench
-    stored, key = mf.sealed(data, key_length_of(metadata))
-    if key is None:
-        return StoredList(stored)
+def key_entries(metadata: md.TableMetadata, bench: Workbench, key: FileKey) -> KeyEntries:
+    """The id of a new entry for the key of a file, and the entries that are new to the table."""
     keyring, now = bench.storage.keyring, bench.clock_ms()
     if keyring is None:
         raise EncryptionError(
-            "the table is encrypted, and the catalog has no KMS, without which nothing can be written to it; set"
+            "the table is encrypted, but the catalog has no KMS, which is required to write to it; set"
             " encryption.kms-type, or encryption.kms-impl, where the catalog is loaded"
         )
     wrapping = keyring.wrapping_key(metadata, now)
     made = wrapping or bench.remember("key-encryption key", partial(keyring.new_wrapping_key, metadata, now))
-    entry = sealed_list_key(key, made)
-    return StoredList(stored, entry.key_id, (entry,) if wrapping is not None else (made.entry, entry))
+    entry = sealed_key(key, made)
+    return entry.key_id, (entry,) if wrapping is not None else (made.entry, entry)
 
 
 def check_sealed(metadata: md.TableMetadata, added: Iterable[mf.ManifestColumns]) -> None:
@@ -52,7 +42,7 @@ def check_sealed(metadata: md.TableMetadata, added: Iterable[mf.ManifestColumns]
         if pc.any(wrong).as_py():
             path = columns.column("file_path").filter(wrong)[0].as_py()
             raise EncryptionError(
-                f"{path} is not encrypted, and the table is: its rows would be in clear; write them to the table instead"
+                f"{path} is not encrypted, but the table is: its rows would be stored in plain text; write them to the table instead"
                 if is_encrypted
-                else f"{path} is encrypted, and the table is not: its key would be in clear"
+                else f"{path} is encrypted, but the table is not: its key would be stored in plain text"
             )

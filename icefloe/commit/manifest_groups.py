@@ -59,7 +59,7 @@ class ManifestChoice:
         for name in self.sort_by:
             if name not in known:
                 raise errors.InvalidInputError(
-                    f"sort_by names {name!r}, which is no partition field; fields are {', '.join(known) or 'none'}"
+                    f"sort_by names {name!r}, which is not a partition field; fields are {', '.join(known) or 'none'}"
                 )
 
     def positions(self, spec: pt.PartitionSpec) -> list[int]:

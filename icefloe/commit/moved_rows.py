@@ -67,8 +67,8 @@ class DeletedSince:
         dead = rows_of(self.gone)
         if dead > _MOST_DEAD * added:
             raise errors.ValidationError(
-                f"data file {min(self.gone_paths)!r} cannot be replaced: another commit removed it, or rewrote it; {dead} of"
-                f" the {added} new rows would be of such files; plan the rewrite anew"
+                f"data file {min(self.gone_paths)!r} cannot be replaced: another commit removed or rewrote it; {dead} of"
+                f" the {added} new rows come from such files; plan the rewrite again"
             )
 
     def delete_again(self, parent: Parent, added: Sequence[mf.ManifestColumns]) -> tuple[mf.DataFile, ...]:
@@ -91,8 +91,8 @@ class DeletedSince:
         unread = set(paths.to_pylist()).difference(identity(task.file.file_path) for task in tasks)
         if unread:
             raise errors.ValidationError(
-                f"data file {min(unread)!r} is replaced, and is not in snapshot {self.planned.snapshot_id}, which it was"
-                " read from; plan the rewrite anew"
+                f"data file {min(unread)!r} is replaced, but is not in snapshot {self.planned.snapshot_id}, from which it was"
+                " read; plan the rewrite again"
             )
 
 
@@ -138,7 +138,7 @@ def _deleted_ids(vectors: Mapping[str, mf.DataFile], context: ReadContext, task:
         if deleted.null_count:
             raise errors.ValidationError(
                 f"rows of data file {task.file.file_path!r}, which this commit replaces, were deleted by another commit,"
-                " and have no row ids by which they could be found in the new files; plan it anew"
+                " and have no row ids to find them by in the new files; plan it again"
             )
         parts.append(deleted.to_numpy())
     return np.concatenate(parts)
@@ -167,8 +167,8 @@ def _find(ids: Numbers, added: Sequence[mf.ManifestColumns], storage: Storage) -
     if (counts != 1).any():
         number = int(np.flatnonzero(counts != 1)[0])
         raise errors.ValidationError(
-            f"the row with id {ids[number]} was deleted by another commit, and is {counts[number]} times in the new files of"
-            " this one, where it should be once; plan it anew, and write new files with row ids"
+            f"the row with id {ids[number]} was deleted by another commit and occurs {counts[number]} times in the new files of"
+            " this one instead of once; plan it again, and write new files with row ids"
         )
     return positions
 

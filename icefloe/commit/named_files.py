@@ -46,7 +46,7 @@ class NamedFiles:
         values = [item for item in items if isinstance(item, mf.DataFile)]
         if len(columns) + len(values) != len(items):
             raise errors.InvalidInputError(
-                "files are named as DataFile values, ManifestColumns or paths, one way at a time"
+                "name files as DataFile values, as ManifestColumns or as paths, without mixing them"
             )
         replaced = planning.ReplacedColumns(metadata, metadata.schema())
         if any(replaced.fields_ever(metadata.spec(spec_id)) for spec_id in {item.spec_id for item in columns + values}):
@@ -89,7 +89,7 @@ class NamedFiles:
         missing = missing.filter(pc.invert(pc.is_in(missing, value_set=pa.array(list(gone), pa.string()))))
         if len(missing):
             raise errors.ValidationError(
-                f"{what} {_first_and_more(missing)} cannot be removed: it is not in the table, or not any more"
+                f"{what} {_first_and_more(missing)} cannot be removed: it is not in the table, or no longer"
             )
 
 
@@ -141,7 +141,7 @@ class NamedDeletes:
         vectors = by_path & as_mask(vector_mask(columns))
         if vectors.any():
             raise errors.InvalidInputError(
-                f"{first_path(columns, vectors)!r} holds deletion vectors, maybe of other data files, too; name the vectors by"
+                f"{first_path(columns, vectors)!r} contains deletion vectors, possibly of other data files as well; name the vectors by"
                 " their DataFile values"
             )
         return by_path | blob_mask(columns, self.vectors)
@@ -152,7 +152,7 @@ class NamedDeletes:
         missing = self.vectors.difference(*map(blob_keys, removed))
         if missing:
             raise errors.ValidationError(
-                f"the deletion vector at {min(missing)} cannot be removed: it is not in the table, or not any more"
+                f"the deletion vector at {min(missing)} cannot be removed: it is not in the table, or no longer"
             )
 
 
@@ -197,9 +197,7 @@ def locate(
     missing = sorted(searched - located.keys())
     if missing:
         named = _first_and_more(pa.array(missing))
-        raise errors.ValidationError(
-            f"rows of data file {named} are deleted, but it is not in the table, or not any more"
-        )
+        raise errors.ValidationError(f"rows of data file {named} are deleted, but it is not in the table, or no longer")
     return located
 
 
@@ -249,8 +247,8 @@ def _check_types(columns: mf.ManifestColumns, metadata: md.TableMetadata, path: 
     if unlike:
         fields = ", ".join(f"{each.name!r}" for each in columns.partition_type.fields if each.field_id in unlike)
         raise errors.ValidationError(
-            f"rows of data file {path!r} cannot be deleted: it was written when the column of partition field {fields} was"
-            " of another type, before the table was replaced; remove whole files, or work on a branch made since"
+            f"rows of data file {path!r} cannot be deleted: it was written when the column of partition field {fields} had"
+            " another type, before the table was replaced; remove whole files, or use a branch created since"
         )
 
 

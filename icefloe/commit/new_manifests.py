@@ -85,8 +85,8 @@ def _container(metadata: md.TableMetadata) -> str:
     if not allows(metadata.format_version, Feature.CONTENT_STATS):
         return props.AVRO
     raise errors.InvalidPropertyError(
-        f"property {props.V4_MANIFEST_FORMAT.key!r} is {chosen!r}, which the spec does not have; it goes with"
-        f" {props.V4_COMPAT.key!r} = {props.JAVA_1_12!r} only"
+        f"property {props.V4_MANIFEST_FORMAT.key!r} is {chosen!r}, which is not in the spec; it requires"
+        f" {props.V4_COMPAT.key!r} = {props.JAVA_1_12!r}"
     )
 
 

@@ -47,5 +47,5 @@ def result_of(outcome: Outcome, name: str) -> Committed:
             raise error
         case Unknown(error):
             raise errors.CommitStateUnknown(
-                f"whether the commit to {name} happened is not known: {error}; its files are kept, look at the table"
+                f"it is unknown whether the commit to {name} succeeded: {error}; its files are kept; check the table"
             ) from error

@@ -42,9 +42,7 @@ class Overwrite:
         self._read = conflicts.rows_read(planned, metadata, case_sensitive=case_sensitive)
         self._check_duplicates = check_duplicates
         if len(self._named) and planned is None:
-            raise errors.InvalidInputError(
-                "files are named to be removed, but not the snapshot that this was planned on"
-            )
+            raise errors.InvalidInputError("files are removed, but the snapshot that this was planned on is not given")
         if check_added_match:
             self._check_added()
 
@@ -81,8 +79,8 @@ class Overwrite:
             partly = row_filter.might(files) & ~whole
             if partly.any():
                 raise errors.ValidationError(
-                    f"{partly.sum()} files such as {first_path(files, partly)!r} hold rows that match {row_filter} and maybe"
-                    " others; such files must be written anew"
+                    f"{partly.sum()} files such as {first_path(files, partly)!r} contain rows that match {row_filter} and possibly"
+                    " others; such files must be rewritten"
                 )
             return whole
 
@@ -115,5 +113,5 @@ class Overwrite:
             if outside.any():
                 path = first_path(group.columns, outside)
                 raise errors.ValidationError(
-                    f"file {path!r} may hold rows that do not match {self._filter}; it cannot be added"
+                    f"file {path!r} may contain rows that do not match {self._filter}; it cannot be added"
                 )

@@ -204,7 +204,7 @@ def _concat(arrays: list[pa.Array]) -> pa.Array:
     try:
         return pa.concat_arrays([array.cast(arrow_type) for array in arrays])
     except pa.ArrowException as error:
-        raise errors.InvalidValueError(f"partition values of one field are of different types: {error}") from error
+        raise errors.InvalidValueError(f"partition values of a field have different types: {error}") from error
 
 
 def _canonical(column: pa.Array, value_type: types.IcebergType) -> pa.Array:

@@ -14,12 +14,13 @@ import pyarrow.compute as pc
 from icefloe import errors, manifests as mf, metadata as md, partitioning as pt, properties as props
 from icefloe.commit.added import FileGroup, vector_mask, with_specs
 from icefloe.commit.change import Prepared, Workbench
-from icefloe.commit.list_keys import check_sealed, stored_list
+from icefloe.commit.list_keys import NO_KEY, check_sealed, key_entries
 from icefloe.commit.new_manifests import NewManifests
 from icefloe.commit.parent import Parent
 from icefloe.commit.partitions import as_mask, count_partitions, partition_codes
 from icefloe.commit.structure import text_check
 from icefloe.commit.writable import check_writable, pin_updates
+from icefloe.encryption import key_length_of
 from icefloe.metadata import requirements as req, summary as totals, updates as up
 from icefloe.versions import Feature, allows
 
@@ -108,9 +109,7 @@ class SnapshotChange:
         """The branch must not be gone since this was first prepared: another of its name would be made, of other rows."""
         has_branch = self.target.branch in metadata.refs
         if self._had_branch and not has_branch and self.target.branch != md.MAIN_BRANCH:
-            raise errors.ValidationError(
-                f"branch {self.target.branch!r} was removed by another commit; nothing goes to it any more"
-            )
+            raise errors.ValidationError(f"branch {self.target.branch!r} was removed by another commit")
         self._had_branch = has_branch
 
 
@@ -142,10 +141,10 @@ def head_of(metadata: md.TableMetadata, name: str) -> md.Snapshot | None:
     if ref is None:
         return metadata.current_snapshot()
     if not ref.is_branch:
-        raise errors.InvalidInputError(f"{name!r} is a tag; commits go to branches")
+        raise errors.InvalidInputError(f"{name!r} is a tag; only branches accept commits")
     if ref.snapshot_id not in metadata.snapshots_by_id:
         raise errors.NoSuchSnapshotError(
-            f"branch {name!r} is at snapshot {ref.snapshot_id}, which the table does not have"
+            f"branch {name!r} refers to snapshot {ref.snapshot_id}, which the table does not have"
         )
     return metadata.snapshot(ref.snapshot_id)
 
@@ -166,10 +165,11 @@ def make_snapshot(parent: Parent, delta: Delta, target: Target) -> tuple[md.Snap
         sequence_number=number,
         first_row_id=first_row_id,
         table_location=metadata.writes_relative_to,
+        key_length=key_length_of(metadata),
     )
     location = parent.bench.list_name(metadata, parent.snapshot_id)
-    stored = stored_list(parent, listed.data)
-    parent.bench.write(location, stored.data)
+    key_id, keys = NO_KEY if listed.key is None else key_entries(metadata, parent.bench, listed.key)
+    parent.bench.write(location, listed.data)
     snapshot = md.Snapshot(
         snapshot_id=parent.snapshot_id,
         timestamp_ms=parent.bench.clock_ms(),
@@ -186,10 +186,10 @@ def make_snapshot(parent: Parent, delta: Delta, target: Target) -> tuple[md.Snap
         schema_id=metadata.current_schema_id,
         first_row_id=first_row_id,
         added_rows=listed.added_rows,
-        key_id=stored.key_id,
+        key_id=key_id,
     )
     parent.bench.caches.manifests.lists.keep(mf.list_place(snapshot, location), listed.manifests)
-    return snapshot, stored.keys
+    return snapshot, keys
 
 
 def _counts(parent: Parent, delta: Delta, manifests: Sequence[mf.ManifestFile]) -> totals.ChangeCounts:
@@ -283,15 +283,13 @@ def target_of(
         return Target(branch or md.MAIN_BRANCH, stage_only, summary)
     if not props.WAP_ENABLED.of(metadata.properties):
         raise errors.InvalidPropertyError(
-            f"{totals.WAP_ID!r} and {WAP_BRANCH!r} need the table property {props.WAP_ENABLED.key!r} to be true"
+            f"{totals.WAP_ID!r} and {WAP_BRANCH!r} require the table property {props.WAP_ENABLED.key!r} to be true"
         )
     if to_branch is not None and totals.WAP_ID in summary:
-        raise errors.InvalidInputError(f"{totals.WAP_ID!r} and {WAP_BRANCH!r} exclude each other; give one")
+        raise errors.InvalidInputError(f"{totals.WAP_ID!r} and {WAP_BRANCH!r} are mutually exclusive")
     if to_branch is not None:
         if branch not in (None, to_branch):
-            raise errors.InvalidInputError(
-                f"the commit is to go to branch {branch!r} and by {WAP_BRANCH!r} to {to_branch!r}"
-            )
+            raise errors.InvalidInputError(f"the commit is for branch {branch!r}, but {WAP_BRANCH!r} is {to_branch!r}")
         return Target(to_branch, stage_only, summary)
     check_not_published(metadata, summary[totals.WAP_ID])
     return Target(branch or md.MAIN_BRANCH, True, summary)
@@ -304,5 +302,5 @@ def check_not_published(metadata: md.TableMetadata, wap_id: str, branch: str = m
         summary = each.summary
         if summary is not None and wap_id in (summary.get(totals.WAP_ID), summary.get(totals.PUBLISHED_WAP_ID)):
             raise errors.ValidationError(
-                f"{totals.WAP_ID} {wap_id!r} was published already, with snapshot {each.snapshot_id}"
+                f"{totals.WAP_ID} {wap_id!r} was already published, with snapshot {each.snapshot_id}"
             )

@@ -37,7 +37,7 @@ class RefChange(Change):
         for name, seen in self._seen.items():
             if heads[name] != seen:
                 raise errors.ValidationError(
-                    f"{name!r} was moved by another commit, from snapshot {seen} to {heads[name]}; look at it and try again"
+                    f"{name!r} was moved by another commit, from snapshot {seen} to {heads[name]}; check it and try again"
                 )
         updates = self._change(metadata)
         if not updates:
@@ -64,12 +64,12 @@ def create_ref(name: str, ref_type: md.SnapshotRefType, snapshot_id: int | None,
 
     def change(metadata: md.TableMetadata) -> tuple[up.TableUpdate, ...]:
         if name in metadata.refs:
-            raise errors.AlreadyExistsError(f"there is a {metadata.refs[name].ref_type} {name!r} already")
+            raise errors.AlreadyExistsError(f"{metadata.refs[name].ref_type} {name!r} already exists")
         if name == md.MAIN_BRANCH and ref_type is md.SnapshotRefType.TAG:
             raise errors.InvalidInputError(f"{name!r} cannot be a tag; it is the main branch")
         at = metadata.current_snapshot_id if snapshot_id is None else snapshot_id
         if at is None:
-            raise errors.NoSuchSnapshotError(f"{ref_type} {name!r} needs a snapshot, and the table has none yet")
+            raise errors.NoSuchSnapshotError(f"{ref_type} {name!r} needs a snapshot, but the table has none yet")
         ref = retention.of(md.SnapshotRef(at, ref_type))
         metadata.snapshot(at)
         return (up.SetSnapshotRefUpdate(name, ref),)
@@ -93,7 +93,7 @@ def remove_ref(name: str, ref_type: md.SnapshotRefType) -> RefChange:
 
     def change(metadata: md.TableMetadata) -> tuple[up.TableUpdate, ...]:
         if name == md.MAIN_BRANCH:
-            raise errors.InvalidInputError(f"branch {name!r} cannot be removed; every table has it")
+            raise errors.InvalidInputError(f"branch {name!r} cannot be removed; every table must have it")
         _ref(metadata, name, ref_type)
         return (up.RemoveSnapshotRefUpdate(name),)
 
@@ -106,10 +106,10 @@ def rename_branch(name: str, new_name: str) -> RefChange:
 
     def change(metadata: md.TableMetadata) -> tuple[up.TableUpdate, ...]:
         if name == md.MAIN_BRANCH:
-            raise errors.InvalidInputError(f"branch {name!r} cannot be renamed; every table has it")
+            raise errors.InvalidInputError(f"branch {name!r} cannot be renamed; every table must have it")
         ref = _ref(metadata, name, md.SnapshotRefType.BRANCH)
         if new_name in metadata.refs:
-            raise errors.AlreadyExistsError(f"there is a {metadata.refs[new_name].ref_type} {new_name!r} already")
+            raise errors.AlreadyExistsError(f"{metadata.refs[new_name].ref_type} {new_name!r} already exists")
         return (up.RemoveSnapshotRefUpdate(name), up.SetSnapshotRefUpdate(new_name, ref))
 
     return RefChange(change, name, new_name)
@@ -142,7 +142,7 @@ def fast_forward(name: str, to: str) -> RefChange:
             return ()
         if not metadata.is_ancestor(ref.snapshot_id, of=target):
             raise errors.ValidationError(
-                f"branch {name!r} cannot be moved forward to {to!r}: its snapshot {ref.snapshot_id} is no ancestor of {target}"
+                f"branch {name!r} cannot be fast-forwarded to {to!r}: its snapshot {ref.snapshot_id} is not an ancestor of {target}"
             )
         return (_moved(name, ref, target),)
 
@@ -167,7 +167,7 @@ def rollback_to_snapshot(snapshot_id: int) -> RefChange:
         current = metadata.current_snapshot_id
         if current is None or not metadata.is_ancestor(snapshot_id, of=current):
             raise errors.ValidationError(
-                f"cannot roll back to snapshot {snapshot_id}: it is no ancestor of the current one, {current}"
+                f"cannot roll back to snapshot {snapshot_id}: it is not an ancestor of the current snapshot {current}"
             )
         return _main_at(metadata, snapshot_id)
 
@@ -222,9 +222,7 @@ def _snapshot_id(metadata: md.TableMetadata, name: str) -> int | None:
 
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not name.strip():
-        raise errors.InvalidInputError(
-            f"{name!r} cannot be the name of a branch or tag; it must be text that is not empty"
-        )
+        raise errors.InvalidInputError(f"{name!r} cannot be the name of a branch or tag; it must be a non-empty string")
 
 
 class CreateBranch(Change):

@@ -26,7 +26,7 @@ class ReplacePartitions:
     ) -> None:
         self.added = group_files(files, metadata, mf.ManifestContent.DATA)
         if not any(len(group.columns) for group in self.added):
-            raise errors.InvalidInputError("no files are given, so that no partition can be replaced")
+            raise errors.InvalidInputError("no files are given, so no partition can be replaced")
         self._is_whole_table = any(group.spec.is_unpartitioned for group in self.added)
         self._planned = planned
         self._check_duplicates = check_duplicates

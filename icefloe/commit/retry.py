@@ -7,9 +7,8 @@ snapshots: a commit that seemed lost may have happened. What is neither certain 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from icefloe import errors, manifests as mf, metadata as md, properties as props
-from icefloe.commit.change import Prepared, Workbench
-from icefloe.commit.change_set import ChangeSet
+from icefloe import errors, manifests as mf, metadata as md, planning, properties as props
+from icefloe.commit.change import Prepared, PreparedChanges, Timing, Workbench
 from icefloe.commit.committer import Committer, TableState, check_committed, check_same_table
 from icefloe.commit.outcome import Committed, Outcome, Rejected, Unknown
 from icefloe.commit.parent import Parent
@@ -77,19 +76,24 @@ class _Attempt:
 class CommitLoop:
     """The commit of a set of changes, tried until it is committed, rejected or unknown."""
 
-    def __init__(self, changes: ChangeSet, committer: Committer | None = None) -> None:
-        """`committer` stands in for that of the set."""
-        self._set = changes
-        self._base = changes.base
-        self._committer = committer or changes._committer
-        self._bench = changes._bench
-        self._changes = changes._changes
-        self._timing = changes._timing
+    def __init__(
+        self,
+        base: TableState,
+        changes: PreparedChanges,
+        committer: Committer,
+        timing: Timing,
+        reporter: planning.Reporter,
+    ) -> None:
+        self._base = base
+        self._committer = committer
+        self._bench = changes.bench
+        self._changes = changes
+        self._timing = timing
+        self._reporter = reporter
         self._started_ms = self._timing.clock_ms()
 
     def run(self) -> Outcome:
         """How the commit ended, which was prepared on the base. It is reported, and what failed attempts left is deleted."""
-        self._set.close()
         outcome: Outcome | _Attempt = _Attempt(1, self._base, self._changes.combined)
         while isinstance(outcome, _Attempt):
             attempt, ended = outcome, self._once(outcome)
@@ -97,7 +101,7 @@ class CommitLoop:
         seconds = (self._timing.clock_ms() - self._started_ms) / 1000
         if isinstance(outcome, Committed):
             self._bench.discard(leftovers(outcome, self._bench))
-        report_commit(outcome, self._base.metadata, self._committer.name, seconds, self._set._reporter)
+        report_commit(outcome, self._base.metadata, self._committer.name, seconds, self._reporter)
         return outcome
 
     def _after_failure(self, attempt: _Attempt, failed: errors.CommitFailed) -> "Outcome | _Attempt":

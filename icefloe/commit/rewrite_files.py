@@ -58,11 +58,15 @@ class RewriteFiles:
         vector_groups = map(new_files.vectors_of, self._deletes)
         self._vectors = [columns for columns in vector_groups if len(columns)]
         if not len(self._remove) and not len(self._remove_deletes):
-            raise errors.InvalidInputError("a rewrite names no file to replace")
+            raise errors.InvalidInputError("a rewrite must name files to replace")
         if any(len(group.columns) for group in self._data) and not len(self._remove):
-            raise errors.InvalidInputError("a rewrite adds data files and replaces none; it would add rows")
+            raise errors.InvalidInputError(
+                "a rewrite that adds data files must also replace some; otherwise it would add rows"
+            )
         if self._deletes and not len(self._remove_deletes):
-            raise errors.InvalidInputError("a rewrite adds delete files and replaces none; it would delete rows")
+            raise errors.InvalidInputError(
+                "a rewrite that adds delete files must also replace some; otherwise it would delete rows"
+            )
         self._rows = rows_of(group.columns for group in self._data)
 
     def apply(self, parent: Parent) -> Delta:
@@ -134,8 +138,8 @@ class RewriteFiles:
         planned = parent.metadata.snapshot_by_id(snapshot_id)
         if planned is not None and planned.first_row_id is None:
             raise errors.ValidationError(
-                f"rows of snapshot {snapshot_id} had no ids, and got some by commits since then, which new files do not hold;"
-                " plan the rewrite anew"
+                f"rows of snapshot {snapshot_id} had no ids, but commits since then assigned some, which the new files lack;"
+                " plan the rewrite again"
             )
 
     def _remaining_deletes(self, parent: Parent, data: NewManifests) -> NewManifests:
@@ -159,14 +163,16 @@ class RewriteFiles:
             return
         after = self._rows
         if self._live_rows is not None and after != self._live_rows:
-            raise errors.ValidationError(f"a rewrite puts {after} rows in place of {self._live_rows} that were read")
+            raise errors.ValidationError(
+                f"a rewrite writes {after} rows in place of the {self._live_rows} that were read"
+            )
         before, after = rows_of(data.removed), after - again
         deleted, is_exact = self._deleted_rows(parent, data)
         live = before - deleted
         if after > live or (is_exact and after != live):
             expected = f"{live}" if is_exact else f"at most {live}"
             raise errors.ValidationError(
-                f"a rewrite puts {after} rows in place of {expected}: {before} in the replaced files less {deleted} deleted"
+                f"a rewrite writes {after} rows in place of {expected}: {before} in the replaced files minus {deleted} deleted"
             )
 
     def _deleted_rows(self, parent: Parent, data: NewManifests) -> tuple[int, bool]:

@@ -76,7 +76,7 @@ class RewriteManifests:
         before, after = _live(replaced), _live(new)
         if before != after:
             raise errors.ValidationError(
-                f"manifests of {before[0]} live files with {before[1]} rows were rewritten to ones of {after[0]} with {after[1]}"
+                f"manifests with {before[0]} live files and {before[1]} rows were rewritten to {after[0]} files and {after[1]} rows"
             )
         gone = set(replaced)
         others = (manifest for manifest in live if manifest not in gone)
@@ -107,7 +107,7 @@ def _check_all(only: Iterable[str], live: Iterable[mf.ManifestFile]) -> None:
     missing = set(only) - {manifest.manifest_path for manifest in live}
     if missing:
         raise errors.ValidationError(
-            f"{len(missing)} manifests of the plan are not part of the table any more, such as {min(missing)}; plan anew"
+            f"{len(missing)} manifests of the plan are no longer part of the table, such as {min(missing)}; plan it again"
         )
 
 

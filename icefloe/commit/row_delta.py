@@ -127,7 +127,9 @@ class RowDelta:
     def _check_own_references(self) -> None:
         both = sorted(self._referenced & set(self._remove.paths.to_pylist()))
         if both:
-            raise errors.ValidationError(f"data file {both[0]!r} is removed, and rows of it are deleted, in one commit")
+            raise errors.ValidationError(
+                f"data file {both[0]!r} cannot be removed in the same commit that deletes some of its rows"
+            )
 
     def _check_conflicts(self, parent: Parent, located: Mapping[str, named.LocatedFile], data: NewManifests) -> None:
         if self._planned is None:
@@ -229,7 +231,7 @@ def _stored_vectors(groups: Sequence[new_files.FileGroup]) -> dict[str, list[mf.
         for file in new_files.vectors_of(group).files():
             if file.referenced_data_file is None:
                 raise errors.InvalidInputError(
-                    f"deletion vector {file.file_path!r} does not say of which data file it is"
+                    f"deletion vector {file.file_path!r} does not say which data file it applies to"
                 )
             stored.setdefault(identity(file.referenced_data_file), []).append(file)
     return stored

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 
 from icefloe import errors, metadata as md, properties as props
 from icefloe.commit.change import Change, Prepared, Workbench
+from icefloe.commit.reliance import requirements_for
 from icefloe.metadata import requirements as req, updates as up
 from icefloe.partitioning import PartitionSpec, PartitionSpecUpdate, SortOrder, SortOrderUpdate, transforms as tr
 from icefloe.schema import Schema, SchemaUpdate, format_name_mapping, parse_name_mapping, update_name_mapping
+from icefloe.storage import Storage
 from icefloe.versions import check_version
 
 
@@ -38,8 +40,8 @@ class SetSchema(Change):
             before, after = (each.fields_by_id.get(field_id) for each in (self.planned.schema(), self.schema))
             if before is not None and (after is None or after.field_type != before.field_type):
                 raise errors.ValidationError(
-                    f"column {before.name!r} is used by a partition spec or sort order of another commit since this change of"
-                    " it was planned; load the table and plan anew"
+                    f"column {before.name!r} is used by a partition spec or sort order that another commit added since this change"
+                    " was planned; load the table and plan it again"
                 )
 
     def _check_new_names(self, metadata: md.TableMetadata) -> None:
@@ -51,7 +53,7 @@ class SetSchema(Change):
                 is_new = column_id is not None and column_id != metadata.schema().find_id(field_.name)
                 if is_new and sources and column_id not in sources:
                     raise errors.IncompatibleChangeError(
-                        f"no column can be named {field_.name!r}: that is a partition field of column"
+                        f"a column cannot be named {field_.name!r}: that is a partition field of column"
                         f" {self.schema.names_by_id[sources[0]]!r} in spec {spec.spec_id}; choose another name"
                     )
 
@@ -115,7 +117,7 @@ class SetProperties(Change):
 
     def __post_init__(self) -> None:
         if both := sorted(self.updates.keys() & set(self.removals)):
-            raise errors.InvalidPropertyError(f"property {both[0]!r} is set and removed in one change")
+            raise errors.InvalidPropertyError(f"property {both[0]!r} is both set and removed in one change")
         props.refuse_reserved((*self.updates, *self.removals))
         check_properties(self.updates)
         props.refuse_misspelt(self.updates)
@@ -144,21 +146,39 @@ class GiveNameMapping(Change):
             return Prepared((up.SetPropertiesUpdate({props.NAME_MAPPING.key: self.mapping}),))
         if not parse_name_mapping(text).holds(parse_name_mapping(self.mapping)):
             raise errors.ValidationError(
-                "the name mapping of the table was changed by another commit since the files were read by it; load the table"
-                " and plan anew"
+                "the name mapping of the table was changed by another commit since the files were read with it; load the table"
+                " and plan again"
             )
         return Prepared()
 
 
 @dataclass(frozen=True)
 class SetLocation(Change):
-    """Move the base location for new files."""
+    """Move the base location for new files; paths that are relative to it must lead to files there."""
 
     location: str
 
-    def prepare(self, metadata: md.TableMetadata, _: Workbench, /) -> Prepared:
+    def prepare(self, metadata: md.TableMetadata, bench: Workbench, /) -> Prepared:
         """The new location, unless it is that already."""
-        return Prepared(() if metadata.location == self.location else (up.SetLocationUpdate(self.location),))
+        if metadata.location == self.location:
+            return Prepared()
+        check_relative_files(metadata, self.location, bench.storage)
+        return Prepared((up.SetLocationUpdate(self.location),))
+
+
+def check_relative_files(metadata: md.TableMetadata, location: str, storage: Storage) -> None:
+    """Refuse a new location at which branches and tags would not find their manifest lists, as relative paths move with it."""
+    if metadata.relative_to is None:
+        return
+    for name, ref in metadata.refs.items():
+        path = metadata.snapshots_by_id[ref.snapshot_id].manifest_list
+        if path is not None and not md.is_absolute(path):
+            moved = md.resolve_location(location, path)
+            if not storage.exists(moved):
+                raise errors.StateError(
+                    f"the paths of this v{metadata.format_version} table are relative to its location {metadata.location}, and"
+                    f" {name!r} would need {moved}, which does not exist; copy the table's files to {location} first"
+                )
 
 
 @dataclass(frozen=True)
@@ -191,14 +211,14 @@ class SendUpdates(Change):
         if self._base is None:
             self._base = metadata
         try:
-            req.check_all(req.requirements_for(self._base, self._updates), metadata)
+            req.check_all(requirements_for(self._base, self._updates), metadata)
         except errors.CommitFailed as error:
-            raise errors.ValidationError(f"the updates were given for another state of the table: {error}") from error
+            raise errors.ValidationError(f"the updates were made for another state of the table: {error}") from error
         removals = (each.snapshot_ids for each in self._updates if isinstance(each, up.RemoveSnapshotsUpdate))
         removed = {snapshot_id for snapshot_ids in removals for snapshot_id in snapshot_ids}
         for name, ref in metadata.refs.items():
             if name not in self._base.refs and ref.snapshot_id in removed:
-                raise errors.ValidationError(f"snapshot {ref.snapshot_id} cannot be removed: {name!r} is at it since")
+                raise errors.ValidationError(f"snapshot {ref.snapshot_id} cannot be removed: {name!r} now refers to it")
         return Prepared(self._updates)
 
 
@@ -260,19 +280,19 @@ def text_check(properties: Mapping[object, object] | Mapping[str, str], what: st
     """Fail unless all keys and values are text that can be stored."""
     for key, value in properties.items():
         if not isinstance(key, str) or not isinstance(value, str):
-            raise errors.InvalidPropertyError(f"{what} {key!r} is {value!r}; keys and values must be text")
+            raise errors.InvalidPropertyError(f"{what} {key!r} is {value!r}; keys and values must be strings")
         try:
             _ = key.encode(), value.encode()
         except UnicodeEncodeError as error:
             raise errors.InvalidPropertyError(
-                f"{what} {key!r} is {value!r}, which is not text that UTF-8 can hold: {error.reason}"
+                f"{what} {key!r} is {value!r}, which UTF-8 cannot encode: {error.reason}"
             ) from None
 
 
 def _check_same(what: str, current: object, planned: object) -> None:
     if current != planned:
         raise errors.ValidationError(
-            f"the table's {what} was changed by another commit since this change was planned; load the table and plan anew"
+            f"the table's {what} was changed by another commit since this change was planned; load the table and plan it again"
         )
 
 

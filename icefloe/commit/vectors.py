@@ -56,7 +56,9 @@ def live_deletes(parent: Parent, files: Mapping[str, LocatedFile], snapshot: md.
                 single.setdefault(path, []).append(entry)
             elif path in vectors:
                 both = f"{blob_key(vectors[path].data_file)} and {blob_key(file)}"
-                raise errors.ValidationError(f"data file {path!r} has two deletion vectors, {both}; it may have one")
+                raise errors.ValidationError(
+                    f"data file {path!r} has two deletion vectors, {both}; only one is allowed"
+                )
             else:
                 vectors[path] = entry
     return LiveDeletes(vectors, single, shared)
@@ -73,7 +75,7 @@ def _delete_entries(parent: Parent, snapshot: md.Snapshot | None, spec_ids: set[
 def load_vector(storage: Storage, file: mf.DataFile, row_count: int | None = None) -> DeletionVector:
     """The vector that an entry of a manifest stands for, checked against the entry."""
     if file.content_offset is None or file.content_size_in_bytes is None:
-        raise errors.InvalidInputError(f"deletion vector {file.file_path!r} does not say where in the file it is")
+        raise errors.InvalidInputError(f"deletion vector {file.file_path!r} has no offset or size in its file")
     return read_vector(
         mf.range_reader(file, storage),
         file.content_offset,
@@ -145,8 +147,8 @@ def _check_disjoint(
     both = np.intersect1d(ours, theirs, assume_unique=True)
     if len(both):
         raise errors.ValidationError(
-            f"row {both[0]} of data file {path!r} was deleted by another commit, too, with {len(both) - 1} more;"
-            " plan the operation anew"
+            f"row {both[0]} of data file {path!r} and {len(both) - 1} more were also deleted by another commit;"
+            " plan the operation again"
         )
 
 
@@ -197,8 +199,8 @@ def in_place_of(file: mf.DataFile, located: LocatedFile) -> mf.DataFile:
     """A given vector, which must be of the partition of its data file, and names it as the table does."""
     if (file.spec_id, file.partition) != (located.spec_id, located.partition):
         raise errors.InvalidInputError(
-            f"the deletion vector of {located.path!r} is of spec {file.spec_id} and partition {file.partition}; its data file"
-            f" is of spec {located.spec_id} and partition {located.partition}"
+            f"the deletion vector of {located.path!r} has spec {file.spec_id} and partition {file.partition}; its data file"
+            f" has spec {located.spec_id} and partition {located.partition}"
         )
     return replace(file, referenced_data_file=located.path)
 
@@ -236,7 +238,7 @@ def check_not_revived(removed: Iterable[mf.ManifestColumns], settled: Collection
     for path in vector_paths(removed).to_pylist():
         if path not in settled:
             raise errors.ValidationError(
-                f"the deletion vector of {path!r} is removed, but the file stays and gets no other; its deleted rows"
+                f"the deletion vector of {path!r} is removed without a new one, but the file stays; its deleted rows"
                 " would come back"
             )
 
@@ -265,7 +267,7 @@ def positions_by_file(bench: Workbench, deletes: mf.DataFile) -> dict[str, Delet
 def _read(bench: Workbench, deletes: mf.DataFile) -> dict[str, DeletionVector]:
     if deletes.file_format not in DATA_FORMATS:
         raise errors.InvalidInputError(
-            f"position delete file {deletes.file_path!r} is of format {deletes.file_format!r}; it must be one of"
+            f"position delete file {deletes.file_path!r} has format {deletes.file_format!r}; it must be one of"
             f" {', '.join(DATA_FORMATS)}"
         )
     vectors: dict[str, DeletionVector] = {}

@@ -16,13 +16,13 @@ def check_writable(metadata: md.TableMetadata) -> None:
     pin = props.V4_PIN.of(metadata.properties)
     if pin is not None and pin != V4_PIN and not _is_older(pin):
         raise errors.StateError(
-            f"the table is written by the v4 text of {pin!r}, and this version of icefloe knows that of {V4_PIN!r}: mixing them"
-            f" may damage it. Use a newer icefloe; or set {props.V4_PIN.key!r} to {V4_PIN!r} if you know that it does no harm"
+            f"the table follows the v4 draft of {pin!r}, but this version of icefloe implements that of {V4_PIN!r}: mixing them"
+            f" may damage it. Use a newer icefloe; or set {props.V4_PIN.key!r} to {V4_PIN!r} if you are sure that it is safe"
         )
     if metadata.unknown_fields.get(_CONSTRAINTS):
         raise errors.StateError(
-            "the table has constraints (#17822 of the v4 text), which are not checked here, so that rows could break them;"
-            " write with an engine that knows them, or remove them first"
+            "the table has constraints (#17822 of the v4 draft), which icefloe does not check, so rows could violate them;"
+            " write with an engine that supports them, or remove them first"
         )
 
 

@@ -2,7 +2,7 @@
 
 A key-encryption key is wrapped by the KMS and kept in the table's metadata; it seals the key metadata of manifest lists, one for
 each snapshot, which are kept there, too. After 730 days a new one is used (NIST SP 800-57). The snapshot names the entry of its
-list's key, as the Java library has it.
+list's key, as the Java library has it. So does a statistics file in its key metadata, which is for each implementation to say.
 """
 
 import os
@@ -61,7 +61,15 @@ class Keyring:
     def list_key(self, metadata: md.TableMetadata, snapshot: md.Snapshot) -> FileKey:
         """The key of the manifest list of a snapshot."""
         what = f"the manifest list of snapshot {snapshot.snapshot_id}"
-        entry = _entry(metadata, snapshot.key_id, what)
+        return self._file_key(metadata, snapshot.key_id, what, str(snapshot.manifest_list))
+
+    def statistics_key(self, metadata: md.TableMetadata, file: md.StatisticsFile) -> FileKey:
+        """The key of an encrypted statistics file whose key the table's metadata has."""
+        what = f"the statistics file of snapshot {file.snapshot_id}"
+        return self._file_key(metadata, statistics_key_id(metadata, file), what, file.statistics_path)
+
+    def _file_key(self, metadata: md.TableMetadata, key_id: str | None, what: str, location: str) -> FileKey:
+        entry = _entry(metadata, key_id, what)
         wrapping = _entry(metadata, entry.encrypted_by_id, f"the key of {what}")
         made = wrapping.properties.get(KEY_TIMESTAMP)
         if made is None:
@@ -73,7 +81,13 @@ class Keyring:
                 f"encryption key {entry.key_id!r}, of {what}, cannot be opened by {wrapping.key_id!r}: one of them was"
                 " changed, or the KMS gave another key"
             ) from None
-        return decode_key_metadata(sealed, str(snapshot.manifest_list))
+        return decode_key_metadata(sealed, location)
+
+    def resealed(self, metadata: md.TableMetadata, key_id: str, key: FileKey) -> bytes:
+        """What the entry of a file's key holds if that is the key, sealed as it was before."""
+        what = f"key {key_id!r}"
+        wrapping = _entry(metadata, _entry(metadata, key_id, what).encrypted_by_id, what)
+        return sealed_key(key, WrappingKey(wrapping, self._unwrap(metadata, wrapping))).encrypted_key_metadata
 
     def wrapping_key(self, metadata: md.TableMetadata, now_ms: int) -> WrappingKey | None:
         """The key-encryption key of the table that new lists are sealed with; None if it needs a new one."""
@@ -122,23 +136,35 @@ class Keyring:
         return f"Keyring({type(self._kms).__name__})"
 
 
-def sealed_list_key(key: FileKey, wrapping: WrappingKey) -> md.EncryptedKey:
-    """The entry of a manifest list's key in table metadata."""
+def sealed_key(key: FileKey, wrapping: WrappingKey) -> md.EncryptedKey:
+    """The entry in table metadata of the key of a file that no sealed file names: a manifest list, or statistics."""
     made = wrapping.entry.properties[KEY_TIMESTAMP]
     sealed = gcm.seal(wrapping.key, encode_key_metadata(key), made.encode())
     return md.EncryptedKey(_new_id(), sealed, wrapping.entry.key_id)
 
 
+def statistics_key_id(metadata: md.TableMetadata, file: md.StatisticsFile) -> str | None:
+    """The id of the entry that has the key of a statistics file; None for a file in clear, or one with key metadata of others."""
+    packed = file.key_metadata
+    return next((entry.key_id for entry in metadata.encryption_keys if entry.key_id.encode() == packed), None)
+
+
 def unneeded_keys(metadata: md.TableMetadata, going: Sequence[int]) -> tuple[str, ...]:
-    """The entries of list keys that nothing names once these snapshots are gone; key-encryption keys stay."""
-    named = {snapshot.key_id for snapshot in metadata.snapshots if snapshot.snapshot_id not in set(going)}
-    leaving = {snapshot.key_id for snapshot in metadata.snapshots if snapshot.snapshot_id in set(going)}
+    """The entries of keys of files that nothing names once these snapshots are gone; key-encryption keys stay."""
+    named = _named(metadata, lambda snapshot_id: snapshot_id not in set(going))
+    leaving = _named(metadata, lambda snapshot_id: snapshot_id in set(going))
     used = {entry.encrypted_by_id for entry in metadata.encryption_keys}
     return tuple(
         entry.key_id
         for entry in metadata.encryption_keys
         if entry.key_id in leaving and entry.key_id not in named | used and KEY_TIMESTAMP not in entry.properties
     )
+
+
+def _named(metadata: md.TableMetadata, of: Callable[[int], bool]) -> set[str | None]:
+    """The keys that snapshots and their statistics name."""
+    files = (statistics_key_id(metadata, file) for file in metadata.statistics if of(file.snapshot_id))
+    return {*(each.key_id for each in metadata.snapshots if of(each.snapshot_id)), *files} - {None}
 
 
 def _entry(metadata: md.TableMetadata, key_id: str | None, what: str) -> md.EncryptedKey:

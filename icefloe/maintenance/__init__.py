@@ -1,4 +1,4 @@
-"""Keeping a table healthy: what may be deleted, and what should be rewritten; decided here, run by any engine."""
+"""Table maintenance: what may be deleted and what should be rewritten, run by any engine."""
 
 from icefloe.maintenance.care.health import HEALTH_SCHEMA, PartitionHealth, TableHealth
 from icefloe.maintenance.care.lost_pointer import LostTable, find_lost_table
@@ -10,7 +10,6 @@ from icefloe.maintenance.care.repair_plan import RepairKind
 from icefloe.maintenance.copies.reachable_deletes import DeletedReachableFiles, delete_contents, reachable_contents
 from icefloe.maintenance.engines import Item, MaintenanceEngine, Result, Threads, engine_of
 from icefloe.maintenance.files.layout import Share, StorageLayout
-from icefloe.maintenance.files.ownership import Ownership, delete_own, delete_quietly
 from icefloe.maintenance.files.reachable import ReachableFiles, reachable_files
 from icefloe.maintenance.maintenance import Maintenance
 from icefloe.maintenance.manifests import RewriteManifestsPlan, RewrittenManifests

@@ -1,4 +1,4 @@
-"""What maintenance asks of a table: its state, its files, and ways to change it."""
+"""Protocols for tables as maintenance uses them."""
 
 from contextlib import AbstractContextManager
 from typing import Protocol, Self
@@ -14,52 +14,52 @@ class Changes(AbstractContextManager["Changes"], Protocol):
 
     @property
     def table_metadata(self) -> md.TableMetadata:
-        """What the table will be."""
+        """Return the metadata with all changes so far."""
 
     def add(self, change: cm.Change, /) -> object:
-        """One more change."""
+        """Add a change."""
 
     def commit(self) -> cm.Committed:
         """Commit all changes, or fail as a whole."""
 
     def try_commit(self) -> cm.Outcome:
-        """The same, with the outcome as a value instead of an error."""
+        """Commit all changes, with the outcome as a value instead of an error."""
 
     def abandon(self) -> None:
-        """Give it up."""
+        """Discard all changes."""
 
     @property
     def row_files(self) -> list[mf.DataFile]:
-        """Data and delete files that are written for the changes; they go if the commit does not happen."""
+        """Data and delete files written for the changes; deleted if they are not committed."""
 
 
 class MaintainedTable(Protocol):
-    """A handle of a table."""
+    """A table handle."""
 
     def name(self) -> tuple[str, ...]:
-        """Its identifier."""
+        """Return the identifier."""
 
     @property
     def metadata(self) -> md.TableMetadata:
-        """The metadata as the handle knows it."""
+        """The metadata of the handle's state."""
 
     @property
     def metadata_location(self) -> str | None:
-        """Where that is stored."""
+        """Location of the metadata file."""
 
     @property
     def storage(self) -> Storage:
-        """Where its files are."""
+        """The storage that holds the table's files."""
 
     @property
     def surroundings(self) -> cm.Surroundings | None:
-        """What is known of its catalog."""
+        """The catalog context, if known."""
 
     def refresh(self) -> Self:
-        """The same handle at the newest state."""
+        """Refresh the handle to the latest state."""
 
     def transaction(self) -> Changes:
-        """Changes that are committed together, when the block ends at the latest."""
+        """Start changes that are committed together, at the latest on `with` exit."""
 
 
 class OfTable:

@@ -1,4 +1,4 @@
-"""The procedures that keep a table healthy, under their names: `table.maintenance.expire_snapshots(...)`."""
+"""Maintenance procedures by name: `table.maintenance.expire_snapshots(...)`."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
@@ -36,32 +36,32 @@ from icefloe.verification import Level
 
 
 class Maintenance(RewriteMaintenance, DeleteMaintenance, CleanupMaintenance):
-    """What can be done for the health of one table; every call is its own commit."""
+    """Maintenance procedures of one table; each call is its own commit."""
 
     def health(self, branch: str | None = None, *, progress: Listener | None = None) -> TableHealth:
-        """How healthy the table is: files, deletes and overlap by partition, manifests, snapshots and logs.
+        """Return the health of the table: files, deletes and overlap by partition, manifests, snapshots and logs.
 
         Args:
-            branch: the branch to look at, `main` by default.
-            progress: called for each manifest that is read.
+            branch: the branch to check, `main` by default.
+            progress: called for each manifest read.
 
-        `str()` of the answer is made to be read, `to_arrow()` has one row for each partition. Only manifests are read.
+        `str()` of the result is human-readable, `to_arrow()` has one row per partition. Only manifests are read.
         """
         return health(self._table, branch, progress)
 
     def storage_layout(self, *, progress: Listener | None = None) -> StorageLayout:
-        """What the table's files take: of the current rows, of history alone, of metadata, and of files that nothing names.
+        """Return the storage used by current rows, by history alone, by metadata, and by unreferenced files.
 
-        Manifests of all snapshots are read, and the table's location is listed.
+        Reads the manifests of all snapshots and lists the table's location.
         """
         return storage_layout(self._table, progress)
 
     def storage_by_partition(self) -> list[PartitionShare]:
-        """What data and delete files take in each partition, of the current rows and of history alone; the largest first."""
+        """Return the size of data and delete files by partition, for current rows and history alone, largest first."""
         return storage_by_partition(self._table)
 
     def storage_by_ref(self) -> list[RefShare]:
-        """What data and delete files take of each branch and tag, and those that no other one has; the largest first."""
+        """Return the size of data and delete files by branch and tag, in total and exclusively, largest first."""
         return storage_by_ref(self._table)
 
     @overload
@@ -98,18 +98,18 @@ class Maintenance(RewriteMaintenance, DeleteMaintenance, CleanupMaintenance):
         engine: object | None = None,
         progress: Listener | None = None,
     ) -> MaintenanceReport | MaintenancePlan:
-        """Do what pays by the table's health, in the right order, and report what was done, what it cost and what is left.
+        """Run the maintenance that the table's health calls for, in the right order, and report results, costs and remaining work.
 
         Args:
-            policy: properties `maintenance.*` for this run, written over those of the table, such as
+            policy: `maintenance.*` properties for this run, which override those of the table, such as
                 `{"maintenance.expire.enabled": False}`.
-            budget: how many bytes of data files may be rewritten, `maintenance.rewrite.max-bytes` by default.
-            max_time: when it is over nothing more is begun, neither a step nor a part of a rewrite; what is under way ends.
-            dry_run: return the plan: each step with what health says about it.
-            engine: what does the heavy part: None for this process, `"spark"` or a Spark session.
-            progress: called for each manifest that is read for the plan, and for each step of the procedures.
+            budget: maximum bytes of data files to rewrite, `maintenance.rewrite.max-bytes` by default.
+            max_time: time limit after which no step and no part of a rewrite is started; running work is finished.
+            dry_run: return the plan: each step with its reason.
+            engine: what runs the heavy part: None for this process, `"spark"` or a Spark session.
+            progress: called for each manifest read for the plan, and for each step of the procedures.
 
-        Each step works on the newest state of the table; one that fails does not keep the others from being done.
+        Each step works on the latest state of the table; a failed step does not prevent the others.
         """
         plan = plan_maintenance(self._table, policy, budget, progress)
         return plan if dry_run else plan.run(engine, progress, max_time)
@@ -117,15 +117,15 @@ class Maintenance(RewriteMaintenance, DeleteMaintenance, CleanupMaintenance):
     def repair(
         self, branch: str | None = None, *, level: Level | str = Level.DATA, progress: Listener | None = None
     ) -> RepairPlan:
-        """Look for what is wrong with a branch, and return a plan of what can be done about it; nothing is changed yet.
+        """Verify a branch and return a plan of possible repairs, without changing anything.
 
         Args:
             branch: the branch to repair, `main` by default.
-            level: how deep to look, as in `table.verify`.
-            progress: called for each step of the check.
+            level: the depth of verification, as in `table.verify`.
+            progress: called for each step of the verification.
 
-        `plan.apply(accept=[...])` repairs. What changes rows, such as `"missing-data-files"`, is done only if it is accepted
-        by name; a tag keeps the head as it was, and no file is deleted.
+        `plan.apply(accept=[...])` runs the repairs. Repairs that change rows, such as `"missing-data-files"`, must be
+        accepted by name. A tag preserves the previous head, and no files are deleted.
         """
         return plan_repair(self._table, branch, level, progress)
 
@@ -166,18 +166,19 @@ class Maintenance(RewriteMaintenance, DeleteMaintenance, CleanupMaintenance):
         progress: Listener | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> RewrittenManifests | RewriteManifestsPlan:
-        """Write manifests anew, of the right size and sorted by partition, of data and of deletes in one commit.
+        """Rewrite data and delete manifests to the target size, sorted by partition, in one commit.
 
         Args:
-            spec_id: only manifests of this partition spec; those of all specs, each for itself, if not given.
-            sort_by: names of partition fields by which entries are sorted first; the order of the spec if not given.
-            choose: which manifests are written anew; all of them if not given.
-            branch: the branch whose manifests they are, `main` if not given.
+            spec_id: only manifests of this partition spec; by default those of each spec separately.
+            sort_by: names of partition fields to sort entries by first; by default in the order of the spec.
+            choose: selects the manifests to rewrite; all by default.
+            branch: the branch to change, `main` by default.
             dry_run: return a plan instead.
-            progress: called for each manifest that is done.
-            snapshot_properties: more for the summary of the snapshot.
+            progress: called for each manifest completed.
+            snapshot_properties: properties to add to the snapshot summary.
 
-        No file comes or goes, and every entry keeps its numbers. Nothing happens if sizes and order are good already.
+        The set of files stays the same, and entries keep their sequence numbers and row ids. Does nothing if sizes and
+        order are already good.
         """
         choice = manifest_choice(spec_id, sort_by, choose)
         if dry_run:
@@ -192,25 +193,25 @@ class Maintenance(RewriteMaintenance, DeleteMaintenance, CleanupMaintenance):
         engine: object | None = None,
         progress: Listener | None = None,
     ) -> ComputedTableStats:
-        """Count the distinct values of columns in one pass, and commit a statistics file with their sketches.
+        """Compute the distinct counts of columns in one pass, and commit a statistics file with their sketches.
 
         Args:
-            snapshot_id: the snapshot to read, in place of the current one.
-            columns: names of primitive columns, nested ones with dots; all primitive columns at the top without it.
-            engine: what reads the rows: this process, or `"spark"` or a Spark session.
-            progress: called for each part of the table that is done.
+            snapshot_id: the snapshot to read instead of the current one.
+            columns: names of primitive columns, with dots for nested ones; by default all top-level primitive columns.
+            engine: what reads the rows: None for this process, `"spark"` or a Spark session.
+            progress: called for each completed part of the table.
 
-        A file that the snapshot had before is deleted, unless the table says `gc.enabled=false`.
+        A previous statistics file of the snapshot is deleted, unless the table has `gc.enabled=false`.
         """
         return compute_table_stats(self._table, snapshot_id, columns, engine=engine, progress=progress)
 
     def compute_partition_stats(self, snapshot_id: int | None = None) -> ComputedPartitionStats:
-        """Count the files and rows of each partition, and commit a partition statistics file; only manifests are read.
+        """Count the files and rows of each partition and commit a partition statistics file, reading only manifests.
 
         Args:
-            snapshot_id: the snapshot to count, in place of the current one.
+            snapshot_id: the snapshot to read instead of the current one.
 
-        A snapshot that has such a file keeps it. If an earlier one has, only what changed since is read.
+        An existing file of the snapshot is kept. If an earlier snapshot has one, only the changes since are read.
         """
         return compute_partition_stats(self._table, snapshot_id)
 
@@ -226,19 +227,19 @@ class Maintenance(RewriteMaintenance, DeleteMaintenance, CleanupMaintenance):
         engine: object | None = None,
         progress: Listener | None = None,
     ) -> RewrittenTablePath:
-        """Stage what a copy of the table beneath another location needs, and list what is to be copied; nothing is committed.
+        """Stage the metadata for a copy of the table at another location, and list the files to copy; nothing is committed.
 
         Args:
-            source_prefix: what all paths of the table begin with, such as its location.
-            target_prefix: what they begin with in the copy.
-            start_version: a metadata file of the log, by name or location, whose files are at the target already.
-            end_version: the metadata file that the copy ends with; by default the current one.
-            staging_location: where files with other paths in them are kept; by default a new folder beside the metadata.
-            create_file_list: whether the list of what is to be copied is written; it comes last, so it means done.
-            engine: what does the work: None is this process, `"spark"` or a Spark session is Spark.
-            progress: called for each step; without it, a bar on terminals.
+            source_prefix: the common prefix of all paths of the table, such as its location.
+            target_prefix: the prefix that replaces it in the copy.
+            start_version: a metadata file of the log, by name or location, whose files are already at the target.
+            end_version: the last metadata file to copy; by default the current one.
+            staging_location: where rewritten metadata files are stored; by default a new folder next to the metadata.
+            create_file_list: whether to write the list of files to copy; it is written last, as a sign of completion.
+            engine: what does the work: None for this process, `"spark"` or a Spark session.
+            progress: called for each step; by default a progress bar is shown on terminals.
 
-        Once all files of the list are copied, `catalog.register_table(name, result.metadata_location)` gives the copy a name.
+        Once all listed files are copied, register the copy with `catalog.register_table(name, result.metadata_location)`.
         """
         request = PathRequest(
             source_prefix, target_prefix, start_version, end_version, staging_location, create_file_list

@@ -1,4 +1,4 @@
-"""Rewrites of manifests as users ask for them: a plan that can be shown, the commit, and what came of it."""
+"""Manifest rewrites: plan, commit and result."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -12,7 +12,7 @@ from icefloe.schema import JSON
 
 @dataclass(frozen=True, slots=True)
 class RewrittenManifests:
-    """What a rewrite of manifests did: the counts of Java's procedure, and the snapshot, if one was made."""
+    """Result of a manifest rewrite: the counts of Java's procedure, and the new snapshot, if any."""
 
     rewritten_manifests_count: int = 0
     added_manifests_count: int = 0
@@ -20,13 +20,13 @@ class RewrittenManifests:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """The counts in the order of Java's procedure."""
+        """Return the counts in the order of Java's procedure."""
         return self.rewritten_manifests_count, self.added_manifests_count
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedManifests:
-    """Manifests of one spec and one kind that are to be written anew."""
+    """Manifests of one spec and content to rewrite."""
 
     spec_id: int
     content: str
@@ -38,7 +38,7 @@ class PlannedManifests:
 
 @dataclass(frozen=True)
 class RewriteManifestsPlan:
-    """Which manifests would be written anew, and why; `run` does exactly that, or fails if the table has moved on."""
+    """Manifests to rewrite, with reasons; `run` rewrites exactly these, or fails if the table has changed."""
 
     groups: tuple[PlannedManifests, ...]
     snapshot_id: int | None
@@ -48,7 +48,7 @@ class RewriteManifestsPlan:
 
     def __str__(self) -> str:
         if not self.groups:
-            return "manifests are good as they are"
+            return "manifests need no rewrite"
         return "\n".join(
             f"spec {each.spec_id}, {each.content}: {len(each.manifests)} manifests of {each.bytes} bytes with {each.files} "
             f"files: {each.reason}"
@@ -56,7 +56,7 @@ class RewriteManifestsPlan:
         )
 
     def to_json(self) -> JSON:
-        """The plan as JSON."""
+        """Return the plan as JSON."""
         return {
             "snapshot-id": self.snapshot_id,
             "branch": self.branch,
@@ -65,7 +65,7 @@ class RewriteManifestsPlan:
         }
 
     def run(self, progress: Listener | None = None) -> RewrittenManifests:
-        """Write these manifests anew; an error if one of them is not part of the table any more."""
+        """Rewrite these manifests; fails if one of them is no longer in the table."""
         if not self.groups:
             return RewrittenManifests()
         only = frozenset(path for each in self.groups for path in each.manifests)
@@ -79,14 +79,14 @@ def rewrite_manifests(
     snapshot_properties: Mapping[str, str] | None = None,
     progress: Listener | None = None,
 ) -> RewrittenManifests:
-    """Write the manifests anew that are worth it, of data and of deletes in one commit."""
+    """Rewrite data and delete manifests that are worth it, in one commit."""
     return _commit(table, choice, branch, snapshot_properties, progress)
 
 
 def plan_manifests(
     table: MaintainedTable, choice: cm.ManifestChoice, branch: str | None = None
 ) -> RewriteManifestsPlan:
-    """What `rewrite_manifests` would do now."""
+    """Plan `rewrite_manifests` on the current state."""
     metadata = table.metadata
     choice.check(metadata)
     name = branch or md.MAIN_BRANCH
@@ -103,11 +103,9 @@ def plan_manifests(
 def manifest_choice(
     spec_id: int | None, sort_by: Iterable[str] | None, choose: Callable[[mf.ManifestFile], bool] | None
 ) -> cm.ManifestChoice:
-    """The choice that a caller means."""
+    """Return the choice for the arguments of a call."""
     if sort_by is not None and (isinstance(sort_by, str) or not (sort_by := tuple(sort_by))):
-        raise errors.InvalidInputError(
-            f"sort_by is {sort_by!r}; give a list of names of partition fields, or leave it out"
-        )
+        raise errors.InvalidInputError(f"sort_by must be a list of partition field names, not {sort_by!r}")
     return cm.ManifestChoice(spec_id=spec_id, sort_by=tuple(sort_by or ()), choose=choose)
 
 

@@ -1,6 +1,6 @@
-"""Options of maintenance by Java's names: which ones a procedure knows, what their texts mean, and what may not be given.
+"""Maintenance options with Java's names: parsing and validation.
 
-Each is a `Property` of the caller's options. `{"min-input-files": "2"}` and the keyword `min_input_files=2` mean the same.
+Each option is a `Property`. `{"min-input-files": "2"}` and the keyword `min_input_files=2` are equivalent.
 """
 
 import difflib
@@ -11,42 +11,44 @@ from icefloe import errors, properties as props
 
 Value = TypeVar("Value")
 OptionValue: TypeAlias = str | int | float
-"""What a caller may write for a value; texts as in SQL, or the value itself."""
+"""Types of option values: text as in SQL, or the value itself."""
 Options: TypeAlias = Mapping[str, str]
-"""Options as texts by their names, known and checked."""
+"""Validated options as text, by name."""
 
 Reader: TypeAlias = Callable[[props.Properties, str, Value], Value]
 
 
 class Option(Protocol):
-    """A known option, such as a `Property`: `option.of(options)` is its value."""
+    """A known option, such as a `Property`: `option.of(options)` returns its value."""
 
     @property
     def key(self) -> str:
-        """Its name."""
+        """The name."""
 
     def of(self, properties: props.Properties, /) -> object:
-        """Its value, or its default; an error if the text means nothing."""
+        """Return the value or the default; raises an error if the text is invalid."""
 
 
 def fraction(above: float, at_most: float = float("inf")) -> Reader[float]:
-    """How a number in a range is read whose lower end is left out."""
+    """Return a reader of numbers in a range with an exclusive lower end."""
 
     def read(options: props.Properties, key: str, default: float) -> float:
         value = props.property_as_float(options, key, default)
         if not above < value <= at_most:
             upper = "" if at_most == float("inf") else f" and at most {at_most:g}"
-            raise errors.InvalidPropertyError(f"property {key!r} is {value:g}; it must be more than {above:g}{upper}")
+            raise errors.InvalidPropertyError(
+                f"property {key!r} is {value:g}; it must be greater than {above:g}{upper}"
+            )
         return value
 
     return read
 
 
 def optional(reader: Reader[Value]) -> Reader[Value | None]:
-    """How an option is read that is not there by default."""
+    """Return a reader of an option without a default."""
 
     def read(options: props.Properties, key: str, default: Value | None) -> Value | None:
-        # The default of a reader is used only where there is no text.
+        # A reader uses the default only if there is no text.
         return reader(options, key, default) if key in options else default  # type: ignore[arg-type]
 
     return read
@@ -58,18 +60,18 @@ def options_of(
     options: Mapping[str, OptionValue] | None,
     keywords: Mapping[str, OptionValue | None] | None = None,
 ) -> Options:
-    """The options of a call as texts, after a look at each: known, given once, and of a value that means something.
+    """Return the options of a call as text, after checking that each is known, given once and valid.
 
     Args:
         what: the name of the procedure, for messages.
-        known: its options.
-        options: options by Java's names.
-        keywords: options by these names with `_` in place of `-` and `.`; None is not given.
+        known: the options of the procedure.
+        options: options with Java's names.
+        keywords: options with `_` in place of `-` and `.`; None means not given.
     """
     by_key = {option.key: option for option in known}
     texts = {}
     if not isinstance(options, Mapping | None):
-        raise errors.InvalidInputError(f"options of {what} are {options!r}; give a dictionary of values by their names")
+        raise errors.InvalidInputError(f"options of {what} must be a dictionary of values by name, not {options!r}")
     for key, value in (options or {}).items():
         if key not in by_key:
             raise unknown(what, key, list(by_key))
@@ -86,7 +88,7 @@ def options_of(
 
 def _add(texts: dict[str, str], what: str, key: str, value: OptionValue) -> None:
     if key in texts:
-        raise errors.InvalidInputError(f"option {key!r} of {what} is given twice; give it once")
+        raise errors.InvalidInputError(f"option {key!r} of {what} is given twice")
     texts[key] = _text(what, key, value)
 
 
@@ -95,7 +97,7 @@ def _text(what: str, key: str, value: OptionValue) -> str:
         return str(value).lower()
     if not isinstance(value, str | int | float):
         raise errors.InvalidPropertyError(
-            f"option {key!r} of {what} is {value!r}; it must be a text, a number, true or false"
+            f"option {key!r} of {what} is {value!r}; it must be a string, number or boolean"
         )
     return str(value)
 
@@ -110,9 +112,9 @@ def _check(what: str, known: Iterable[Option], texts: Options) -> None:
 
 
 def unknown(what: str, key: str, known: Sequence[str]) -> errors.InvalidPropertyError:
-    """The error about a name that is none of those known, with the one that was probably meant."""
+    """Return the error for an unknown option, with a suggestion."""
     near = difflib.get_close_matches(key.lower().replace("_", "-"), known, 1) or difflib.get_close_matches(
         key, known, 1
     )
     hint = f"did you mean {near[0]!r}?" if near else f"options are {', '.join(sorted(known))}"
-    return errors.InvalidPropertyError(f"option {key!r} of {what} is not known; {hint}")
+    return errors.InvalidPropertyError(f"option {key!r} of {what} is unknown; {hint}")

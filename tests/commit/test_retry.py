@@ -212,11 +212,11 @@ def test_another_table_of_the_same_name_is_never_committed_to() -> None:
 
     committer.fault = fault
     before = stored(table)
-    with pytest.raises(CommitFailed, match="another table now"):
+    with pytest.raises(CommitFailed, match="a different table now"):
         table.update_snapshot().fast_append([data_file()])
     assert len(stored(table) - before) >= 2
     assert live_paths(stranger.refresh()) == []
-    with pytest.raises(CommitFailed, match="another table now"):
+    with pytest.raises(CommitFailed, match="a different table now"):
         table.refresh()
 
 

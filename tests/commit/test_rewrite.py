@@ -61,7 +61,7 @@ def test_rows_must_not_come_or_go(version: int) -> None:
             table.update_snapshot().rewrite_files(
                 planned, remove=["memory://d/a", "memory://d/b"], add=[data_file(rows=rows, region="eu")]
             )
-    with pytest.raises(InvalidInputError, match="names no file"):
+    with pytest.raises(InvalidInputError, match="must name files"):
         table.update_snapshot().rewrite_files(planned, add=[data_file(region="eu")])
     with pytest.raises(ValidationError, match="nowhere"):
         table.update_snapshot().rewrite_files(planned, remove=["nowhere"], add=[data_file(region="eu")])

@@ -156,12 +156,12 @@ def test_sort_by_other_fields_first(version: int) -> None:
     partitions = [each.data_file.partition for each in entries(table)]
     assert partitions == sorted(partitions, key=lambda each: (each[1], each[0]))
     with pytest.raises(
-        InvalidInputError, match="sort_by names 'nothing', which is no partition field; fields are region"
+        InvalidInputError, match="sort_by names 'nothing', which is not a partition field; fields are region"
     ):
         table.maintenance.rewrite_manifests(sort_by=["nothing"])
     wrong: list[str] | str
     for wrong in ([], "region"):
-        with pytest.raises(InvalidInputError, match="give a list"):
+        with pytest.raises(InvalidInputError, match="must be a list"):
             table.maintenance.rewrite_manifests(sort_by=wrong)
     with pytest.raises(InvalidInputError, match="spec_id is 5; the table has 0"):
         table.maintenance.rewrite_manifests(5)

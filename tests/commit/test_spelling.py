@@ -47,7 +47,7 @@ def test_a_file_is_added_once_however_it_is_spelled(version: int, tmp_path: Path
     table = new_table(tmp_path, version)
     table.add_files([f"file:{path}"])
     for other in (path, f"file://{path}", f"{tmp_path}/in/../in/a.parquet", f"file://{tmp_path}//in/./a.parquet"):
-        with pytest.raises(ValidationError, match="is in the table already"):
+        with pytest.raises(ValidationError, match="is already in the table"):
             table.add_files([other])
     assert table.inspect.files()["file_path"].to_pylist() == [f"file:{path}"]
     with pytest.raises(InvalidInputError, match="added 2 times"):
@@ -85,7 +85,7 @@ def test_schemes_of_one_store_are_one(scheme: str, other: str) -> None:
     table, _ = memory_table(2)
     table.update_snapshot().fast_append([data_file(f"{scheme}:///b/a" if scheme == "file" else f"{scheme}://b/a")])
     same = f"{other}:/b/a" if scheme == "file" else f"{other}://b/a"
-    with pytest.raises(ValidationError, match="is in the table already"):
+    with pytest.raises(ValidationError, match="is already in the table"):
         table.update_snapshot().fast_append([data_file(same)])
     table.update_snapshot().fast_append([data_file(f"{same}//b")])
     table.update_snapshot().overwrite(planned=Planned.on(table.metadata), remove=[same])

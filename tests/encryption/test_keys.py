@@ -13,7 +13,7 @@ from icefloe.encryption import (
     decode_key_metadata,
     encode_key_metadata,
     key_length_of,
-    sealed_list_key,
+    sealed_key,
     unneeded_keys,
 )
 from icefloe.encryption.gcm import KEY_LENGTHS, NotAuthenticError, seal, unseal
@@ -82,7 +82,7 @@ def test_the_way_from_the_kms_to_a_list_and_back(length: int) -> None:
     wrapping = ring.new_wrapping_key(metadata, 1000)
     assert len(wrapping.key) == length
     key = FileKey.new(length).of_length(99)
-    entry = sealed_list_key(key, wrapping)
+    entry = sealed_key(key, wrapping)
     assert (entry.encrypted_by_id, dict(entry.properties)) == (wrapping.entry.key_id, {})
     assert (wrapping.entry.encrypted_by_id, dict(wrapping.entry.properties)) == ("k1", {"KEY_TIMESTAMP": "1000"})
     with_keys = metadata.evolve(encryption_keys=(wrapping.entry, entry))
@@ -121,7 +121,7 @@ def test_keys_are_replaced_after_two_years_and_old_ones_stay() -> None:
 def test_a_key_that_was_exchanged_or_is_missing_is_an_error() -> None:
     ring, metadata = Keyring(CountingKms()), encrypted_metadata()
     wrapping, other = ring.new_wrapping_key(metadata, 1), ring.new_wrapping_key(metadata, 1)
-    entry = sealed_list_key(FileKey.new(16), wrapping)
+    entry = sealed_key(FileKey.new(16), wrapping)
     snapshot = md.Snapshot(7, 1, manifest_list="s3://b/t/snap", key_id=entry.key_id)
     later = replace(wrapping.entry, properties={"KEY_TIMESTAMP": "2"})
     moved = replace(entry, encrypted_by_id=other.entry.key_id)
@@ -163,7 +163,7 @@ def test_what_a_kms_says_in_its_errors_is_not_passed_on() -> None:
 def test_only_keys_of_lists_that_are_gone_are_unneeded() -> None:
     ring, metadata = Keyring(CountingKms()), encrypted_metadata()
     wrapping = ring.new_wrapping_key(metadata, 1)
-    one, two = (sealed_list_key(FileKey.new(16), wrapping) for _ in range(2))
+    one, two = (sealed_key(FileKey.new(16), wrapping) for _ in range(2))
     snapshots = tuple(
         md.Snapshot(number, number, manifest_list=f"s3://b/t/{number}", key_id=entry.key_id)
         for number, entry in ((1, one), (2, two))

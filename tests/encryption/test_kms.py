@@ -132,6 +132,10 @@ def test_aws(monkeypatch: pytest.MonkeyPatch) -> None:
         assert kms is not None
         with pytest.raises(EncryptionError, match="NotFoundException"):
             kms.wrap_key(KEY, "00000000-0000-0000-0000-000000000000")
+    region = {"client.region": "eu-west-1"}
+    for wrong in ({}, {**region, "kms.endpoint": "nonsense"}, {**region, "client.profile-name": "missing"}):
+        with pytest.raises(EncryptionError, match=r"check 'client\.region'"):
+            kms_of({"encryption.kms-type": "aws", **wrong})
 
 
 def test_vault(service: _Service) -> None:

@@ -1,5 +1,6 @@
 """Maintenance of encrypted tables: each call works on them and leaves nothing in clear, or refuses with a sentence."""
 
+import csv
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,9 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from icefloe import manifests as mf
 from icefloe.catalog import Catalog
 from icefloe.commit import now_ms
 from icefloe.errors import EncryptionError, StateError
+from icefloe.formats.puffin.files import read_footer
+from icefloe.metadata import apply_all, updates as up
 from icefloe.table import Table
 from tests.encryption.test_tables import VERSIONS, check_sealed, created, either, found, lake, rows
 
@@ -51,18 +55,125 @@ def test_what_works(lake: Catalog, version: int, form: str) -> None:
 
 def test_what_is_refused(lake: Catalog, tmp_path: Path) -> None:
     table = grown(lake, 3)
-    for refused in (
-        table.maintenance.compute_table_stats,
-        table.maintenance.compute_partition_stats,
-        lambda: table.maintenance.rewrite_table_path(str(table.location()), str(tmp_path / "elsewhere")),
-    ):
-        with pytest.raises(EncryptionError, match="the table is encrypted"):
-            refused()
+    with pytest.raises(EncryptionError, match="no place for the key"):
+        table.maintenance.compute_partition_stats()
+    earlier = table.metadata.metadata_log[-1].metadata_file.rpartition("/")[2]
+    with pytest.raises(EncryptionError, match="vouches for its current metadata file alone"):
+        table.maintenance.rewrite_table_path(
+            str(table.location()),
+            str(tmp_path / "elsewhere"),
+            end_version=earlier,
+            staging_location=str(tmp_path / "s"),
+        )
+    assert not (tmp_path / "s").exists()
     plain = lake.create_table("n.plain", "id bigint, name string, region string")
     plain.append(rows(1))
     with pytest.raises(StateError):
         table.add_files([task.file.file_path for task in plain.scan().plan_files()])
     assert found(table) == LEFT
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_statistics_are_encrypted(lake: Catalog, version: int) -> None:
+    table = grown(lake, version)
+    done = table.maintenance.compute_table_stats(columns=["id", "name"])
+    assert done.distinct_counts == {"id": 10, "name": 10}
+    [file] = table.refresh().statistics()
+    path = Path(str(done.statistics_file).removeprefix("file://"))
+    stored = path.read_bytes()
+    assert stored.startswith(b"AGS1")
+    assert len(stored) == file.file_size_in_bytes
+    # The entry names a key of the table's, which is sealed: no key is in clear.
+    [key] = [key for key in table.metadata.encryption_keys if key.key_id.encode() == file.key_metadata]
+    wrapping = {each.key_id for each in table.metadata.encryption_keys if "KEY_TIMESTAMP" in each.properties}
+    assert key.encrypted_by_id in wrapping
+    read, size = mf.statistics_reader(table.metadata, file, table.storage)
+    assert read is not None
+    plain = read_footer(read, size, str(path), footer_size=file.file_footer_size_in_bytes)
+    assert [blob.fields for blob in plain.blobs] == [(1,), (2,)]
+    assert table.verify(level="footers").clean
+    manifest_list = Path(
+        str(table.metadata.resolve(str(table.metadata.snapshots[-1].manifest_list))).removeprefix("file://")
+    )
+    flipped = [stored[:at] + bytes([stored[at] ^ 1]) + stored[at + 1 :] for at in (0, 50, len(stored) - 1)]
+    for changed in (*flipped, b"", stored[:-1], stored + b"\x00", manifest_list.read_bytes()):
+        path.write_bytes(changed)
+        problems = table.verify(level="footers").findings
+        assert any(path.name in str(problem) for problem in problems), changed[:60]
+    path.write_bytes(stored)
+    # A file that is replaced takes its key along, and so does an expired snapshot.
+    before = {each.key_id for each in table.metadata.encryption_keys}
+    table.maintenance.compute_table_stats(columns=["id"])
+    after = {each.key_id for each in table.refresh().metadata.encryption_keys}
+    assert key.key_id in before - after
+    assert len(after) == len(before)
+    key_id = (table.statistics()[0].key_metadata or b"").decode()
+    with pytest.raises(EncryptionError, match="statistics of"):
+        apply_all(table.metadata, [up.RemoveEncryptionKeyUpdate(key_id)], now_ms=0)
+    table.append(rows(20))
+    table.maintenance.expire_snapshots(older_than=table.metadata.last_updated_ms + 1, retain_last=1)
+    assert [key.key_id for key in table.refresh().metadata.encryption_keys if not key.properties] == [
+        snapshot.key_id for snapshot in table.metadata.snapshots
+    ]
+    assert not table.statistics()
+
+
+def copied(table: Table, target: str, start_version: str | None = None) -> str:
+    """All files of a copy, at their places; where its metadata is."""
+    done = table.maintenance.rewrite_table_path(
+        str(table.location()), target, start_version=start_version, create_file_list=True
+    )
+    assert done.listed_files_count
+    for source, place in csv.reader(table.storage.read(done.file_list_location).decode().splitlines()):
+        table.storage.write(place, table.storage.read(source))
+    return done.metadata_location
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("length", [16, 24])
+def test_a_copy_at_another_place_is_encrypted_and_whole(
+    lake: Catalog, tmp_path: Path, version: int, length: int
+) -> None:
+    table = grown(lake, version, encryption__data_key_length=str(length))
+    table.maintenance.compute_table_stats(columns=["id"])
+    table = lake.load_table("n.t")
+    first = str(table.metadata_location).rpartition("/")[2]
+    target = f"file://{tmp_path}/a-place-with-a-longer-name"
+    copy = lake.register_table("n.copy", copied(table, target))
+    check_whole_copy(copy, table, LEFT, target)
+    table.append(rows(20, 21))
+    table.delete("id = 5")
+    lake.drop_table("n.copy")
+    later = [*(i for i in LEFT if i != 5), 20, 21]
+    copy = lake.register_table("n.copy", copied(table, target, first))
+    check_whole_copy(copy, table, later, target)
+    # The copy goes on as a table of its own.
+    copy.append(rows(30))
+    copy.maintenance.rewrite_manifests()
+    assert found(copy) == [*later, 30]
+    assert found(table) == later
+
+
+def check_whole_copy(copy: Table, table: Table, ids: list[int], target: str) -> None:
+    """The same rows in every snapshot, from files below the target alone, none of them in clear."""
+    home = Path(str(table.location()).removeprefix("file://"))
+    home.rename(home.with_name("hidden"))
+    try:
+        assert found(copy) == ids
+        assert str(copy.location()) == target
+        report = copy.verify(level="data")
+        assert report.clean, str(report)
+        sealed = [info for info in copy.storage.list_prefix(target) if not info.location.endswith(".json")]
+        assert {bytes(copy.storage.read(info.location)[:4]) for info in sealed} <= {b"AGS1", b"PARE"}
+        copies = [found_at(copy, snapshot.snapshot_id) for snapshot in copy.metadata.snapshots]
+    finally:
+        home.with_name("hidden").rename(home)
+    assert copies == [found_at(table, snapshot.snapshot_id) for snapshot in table.metadata.snapshots]
+
+
+def found_at(table: Table, snapshot_id: int) -> list[int]:
+    ids: list[int] = table.scan(snapshot_id=snapshot_id).to_arrow().sort_by("id")["id"].to_pylist()
+    return ids
 
 
 def test_files_in_clear_make_no_encrypted_table(lake: Catalog, tmp_path: Path) -> None:
@@ -135,7 +246,7 @@ def test_names_go_with_their_seals(either: Catalog) -> None:
     again.append(rows(2))
     assert found(lake.load_table("n.again")) == [1, 2]
     plain = lake.create_table("n.plain", "id bigint, name string, region string", properties={"format-version": "3"})
-    with pytest.raises(StateError, match="stays for ever"):
+    with pytest.raises(StateError, match="is permanent"):
         lake.register_table("n.again", str(plain.metadata_location), overwrite=True)
     lake.purge_table("n.again")
     assert created(lake, 3, "n.again").scan().to_arrow().num_rows == 0

@@ -59,7 +59,7 @@ def test_servers_plan_if_they_have_the_keys(tmp_path: Path, keys: dict[str, str]
                     if of_server:
                         assert found(table) == [0, 1, 2, 4, 5, 6, 7]
                         continue
-                    with pytest.raises(IcefloeError, match="is encrypted, and the catalog has no KMS"):
+                    with pytest.raises(IcefloeError, match="is encrypted, but the catalog has no KMS"):
                         table.scan().to_arrow()
 
 
@@ -79,7 +79,7 @@ def test_the_server_keeps_the_rules(lake: Catalog, server: Client) -> None:
     for properties in ({"encryption.key-id": "k2"}, {"encryption.data-key-length": "32"}):
         answer = server.ask("POST", "namespaces/n/tables/t", commit(properties))
         assert answer.status_code >= 400, answer.text
-        assert "for ever" in answer.json()["error"]["message"]
+        assert "is permanent" in answer.json()["error"]["message"]
     removal = {"requirements": [], "updates": [{"action": "remove-properties", "removals": ["encryption.key-id"]}]}
     assert server.ask("POST", "namespaces/n/tables/t", removal).status_code >= 400
     assert found(lake.load_table("n.t")) == [1]

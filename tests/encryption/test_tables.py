@@ -120,7 +120,7 @@ def test_keys_of_tables_stay(either: Catalog) -> None:
     lake = either
     table = created(lake, 3)
     for change in ({"encryption.key-id": "k2"}, {"encryption.data-key-length": "32"}):
-        with pytest.raises(IncompatibleChangeError, match="for ever"):
+        with pytest.raises(IncompatibleChangeError, match="is permanent"):
             table.set_properties(change)
     with pytest.raises(IncompatibleChangeError, match="cannot be removed"):
         table.remove_properties("encryption.key-id")
@@ -143,7 +143,7 @@ def test_without_a_kms_nothing_is_created_read_or_written(lake: Catalog, tmp_pat
         with pytest.raises(EncryptionError, match="no KMS"):
             created(keyless, 3, "n.other")
         other = keyless.load_table("n.t")
-        with pytest.raises(EncryptionError, match="is encrypted, and the catalog has no KMS"):
+        with pytest.raises(EncryptionError, match="is encrypted, but the catalog has no KMS"):
             other.scan().to_arrow()
         with pytest.raises(EncryptionError, match="no KMS"):
             other.append(rows(2))

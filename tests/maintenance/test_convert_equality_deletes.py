@@ -224,7 +224,7 @@ def test_a_rollback_meanwhile_is_a_conflict(tmp_path: Path) -> None:
     table = with_deleted_keys(tmp_path, 3)
     other = another(table)
     back = table.history()[1].snapshot_id
-    with pytest.raises(ValidationError, match="plan the operation anew"):
+    with pytest.raises(ValidationError, match="plan the operation again"):
         convert_equality_deletes(
             DeletesRequest(
                 table, Meanwhile(happens=lambda: other.manage_snapshots().rollback_to_snapshot(back).commit())

@@ -143,7 +143,7 @@ def test_only_the_branch_that_is_asked_for(version: int) -> None:
     assert table.metadata.current_snapshot_id == head
     assert len(entries(table, ManifestContent.DELETES)) == 1
     assert entries(table, ManifestContent.DELETES, table.refs()["side"].snapshot_id) == []
-    with pytest.raises(NoSuchSnapshotError, match="no branch 'sde'; there are main, side"):
+    with pytest.raises(NoSuchSnapshotError, match="no branch 'sde'; existing branches and tags are main, side"):
         table.maintenance.remove_dangling_deletes("sde")
     table.manage_snapshots().create_tag("fixed").commit()
     with pytest.raises(InvalidInputError, match="is a tag"):

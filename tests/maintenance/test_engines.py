@@ -20,7 +20,7 @@ def test_this_process_is_the_default() -> None:
 
 @pytest.mark.parametrize("engine", ["flink", 7])
 def test_other_engines_are_refused(engine: object) -> None:
-    with pytest.raises(InvalidInputError, match="it must be None, 'spark' or a Spark session"):
+    with pytest.raises(InvalidInputError, match="engine must be None, 'spark' or a Spark session"):
         engine_of(engine)
 
 

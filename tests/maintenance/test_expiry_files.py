@@ -98,7 +98,7 @@ def test_a_plan_that_does_not_hold_any_more_is_refused() -> None:
         table.overwrite(rows_of(number))
     plan = table.maintenance.expire_snapshots(older_than=FUTURE, dry_run=True)
     table.manage_snapshots().create_tag("needed", plan.snapshot_ids[0]).commit()
-    with pytest.raises(ValidationError, match="'needed' is at snapshot"):
+    with pytest.raises(ValidationError, match="'needed' now refers to snapshot"):
         plan.run()
     check_exact(table)
 

@@ -72,8 +72,9 @@ PROCEDURES: dict[str, Callable[[Table, Draw], object]] = {
 }
 
 
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("version", ALL_VERSIONS)
-@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=settings().max_examples // 10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_maintenance_changes_no_row(
     version: int, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory

@@ -23,20 +23,20 @@ def test_texts_values_and_keywords_mean_the_same() -> None:
 
 
 def test_options_are_a_dictionary() -> None:
-    with pytest.raises(InvalidInputError, match=r"options of x are \['a'\]; give a dictionary"):
+    with pytest.raises(InvalidInputError, match=r"options of x must be a dictionary of values by name, not \['a'\]"):
         options_of("x", KNOWN, ["a"])  # type: ignore[arg-type]  # that is the point
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"min-input-file": "2"}, r"'min-input-file' of x is not known; did you mean 'min-input-files'\?"),
-        ({"min_input_files": "2"}, r"'min_input_files' of x is not known; did you mean 'min-input-files'\?"),
-        ({"zzz": "2"}, r"not known; options are delete-ratio-threshold, max-files, min-input-files, partial"),
+        ({"min-input-file": "2"}, r"'min-input-file' of x is unknown; did you mean 'min-input-files'\?"),
+        ({"min_input_files": "2"}, r"'min_input_files' of x is unknown; did you mean 'min-input-files'\?"),
+        ({"zzz": "2"}, r"unknown; options are delete-ratio-threshold, max-files, min-input-files, partial"),
         ({"min-input-files": "0"}, r"option 'min-input-files' of x is '0'; it must be a whole number from 1 to"),
         (
             {"delete-ratio-threshold": "0"},
-            r"option 'delete-ratio-threshold' of x is 0; it must be more than 0 and at most 1",
+            r"option 'delete-ratio-threshold' of x is 0; it must be greater than 0 and at most 1",
         ),
         ({"delete-ratio-threshold": "1.01"}, r"at most 1"),
         ({"delete-ratio-threshold": "nan"}, r"at most 1"),

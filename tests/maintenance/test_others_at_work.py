@@ -89,8 +89,7 @@ def meet(catalog: Catalog, procedure: str, change: str, seed: int, version: int)
 def test_rows_are_neither_lost_nor_revived(procedure: str, new_catalog: Callable[[], Catalog]) -> None:
     rng = random.Random(procedure)
     versions = [version for version in ALL_VERSIONS if PROCEDURES[procedure].applies(version)]
-    for change in rng.sample((*CHANGES, *PROCEDURES), 2):
-        meet(new_catalog(), procedure, change, rng.randrange(1000), rng.choice(versions))
+    meet(new_catalog(), procedure, rng.choice((*CHANGES, *PROCEDURES)), rng.randrange(1000), rng.choice(versions))
 
 
 @pytest.mark.slow

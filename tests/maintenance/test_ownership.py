@@ -11,7 +11,7 @@ import pytest
 
 from icefloe import load_catalog
 from icefloe.catalog import Catalog
-from icefloe.maintenance import Ownership
+from icefloe.commit import Ownership
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS
 

@@ -86,7 +86,7 @@ def partitioned(folder: Path, version: int, *fields: tuple[str, str], **properti
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)
-@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=settings().max_examples // 10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_counts_are_those_of_the_files(
     version: int, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory

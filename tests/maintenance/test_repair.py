@@ -175,7 +175,7 @@ def test_a_table_that_is_whole_needs_nothing(version: int) -> None:
     table, plan = plan_of(filled(version))
     assert plan.kinds == ()
     assert plan.refused == ()
-    assert str(plan) == "there is nothing to repair"
+    assert str(plan) == "nothing to repair"
     before = table.metadata_location
     report = plan.apply(progress=silent)
     assert report.tag is None
@@ -219,7 +219,7 @@ def test_entries_that_differ_are_left_to_people() -> None:
     damaged.change_entries(damaged.manifests(DATA)[0], doubled)
     _, plan = plan_of(table)
     assert RepairKind.DUPLICATE_ENTRIES not in plan.kinds
-    assert any("choose by hand" in each for each in plan.refused)
+    assert any("resolve it manually" in each for each in plan.refused)
 
 
 def test_a_file_that_came_back_is_not_removed() -> None:
@@ -306,7 +306,7 @@ def test_two_vectors_become_one(version: int) -> None:
     damaged.change_entries(newest, doubled)
     _, plan = plan_of(table)
     assert RepairKind.TWO_VECTORS in plan.kinds, plan
-    assert "all together 2" in plan.proposals[0].evidence[0]
+    assert "all together delete 2" in plan.proposals[0].evidence[0]
     assert not plan.apply(progress=silent).after.ok, "it changes rows"
     _, plan = plan_of(table)
     report = plan.apply(accept=["two-vectors"], progress=silent)
@@ -380,5 +380,7 @@ def lineage_of(table: Table) -> list[tuple[object, ...]]:
 
 def test_names_of_kinds_are_checked() -> None:
     _, plan = plan_of(filled(2))
-    with pytest.raises(InvalidInputError, match="accept names 'everything'; kinds are restore-files"):
+    with pytest.raises(
+        InvalidInputError, match="accept contains the unknown kind 'everything'; kinds are restore-files"
+    ):
         plan.apply(accept=["everything"])

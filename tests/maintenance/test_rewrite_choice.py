@@ -61,7 +61,7 @@ def test_an_order_that_files_cannot_tell_is_refused(tmp_path: Path) -> None:
         chosen(table, min_overlap_depth="2", sort_order="zorder(k)")
     with pytest.raises(InvalidInputError, match="min-overlap-depth"):
         chosen(table, min_overlap_depth="2")
-    with pytest.raises(InvalidInputError, match=r"min-overlap-depth.* more than 0"):
+    with pytest.raises(InvalidInputError, match=r"min-overlap-depth.* greater than 0"):
         chosen(table, min_overlap_depth="0", sort_order="k")
 
 

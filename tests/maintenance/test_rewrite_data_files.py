@@ -100,7 +100,7 @@ def test_a_plan_of_another_table_or_another_text_is_refused(tmp_path: Path) -> N
     with pytest.raises(StateError, match="the plan is for table"):
         RewritePlan.from_json(plan.to_json(), other)
     for text in ("{}", "no", "[]"):
-        with pytest.raises(InvalidInputError, match="no saved plan"):
+        with pytest.raises(InvalidInputError, match="not a saved plan"):
             RewritePlan.from_json(text, other)
 
 
@@ -211,7 +211,7 @@ def test_bad_input_is_refused_before_anything_happens(tmp_path: Path) -> None:
         ({"sort_order": "k,,part"}, InvalidInputError, "no list of columns"),
         ({"branch": "none"}, StateError, "no branch 'none'"),
         ({"options": {"output-spec-id": "7"}}, InvalidPropertyError, "partition specs 0, 1"),
-        ({"options": {"compression-factor": "2"}}, InvalidPropertyError, "not known"),
+        ({"options": {"compression-factor": "2"}}, InvalidPropertyError, "is unknown"),
         ({"options": {"min-input-files": "0"}}, InvalidPropertyError, "from 1"),
         ({"min_input_file": 2}, InvalidPropertyError, "did you mean 'min_input_files'"),
         ({"where": "nothing = 1"}, IcefloeError, "nothing"),

@@ -16,11 +16,16 @@ class AwsKms:
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         session = botocore.session.Session(profile=properties.get("client.profile-name"))
-        self._client: Any = session.create_client(
-            "kms",
-            region_name=properties.get("client.region") or properties.get("s3.region"),
-            endpoint_url=properties.get("kms.endpoint"),
-        )
+        try:
+            self._client: Any = session.create_client(
+                "kms",
+                region_name=properties.get("client.region") or properties.get("s3.region"),
+                endpoint_url=properties.get("kms.endpoint"),
+            )
+        except (botocore.exceptions.BotoCoreError, ValueError) as error:
+            raise EncryptionError(
+                f"AWS KMS cannot be asked: {error}; check 'client.region', 'client.profile-name' and 'kms.endpoint'"
+            ) from None
         self._algorithm = properties.get("kms.encryption-algorithm-spec", _ALGORITHM)
 
     def wrap_key(self, key: bytes, key_id: str) -> bytes:

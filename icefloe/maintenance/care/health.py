@@ -1,4 +1,4 @@
-"""How healthy a table is, from its metadata and manifests alone: files and deletes by partition, manifests, snapshots, logs."""
+"""Health of a table, from its metadata and manifests alone: files and deletes by partition, manifests, snapshots, logs."""
 
 import datetime as dt
 from collections.abc import Iterator
@@ -34,16 +34,16 @@ _SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class PartitionHealth:
-    """What the files of one partition sum up to."""
+    """Totals of the files of one partition."""
 
     spec_id: int
     partition: str
-    """As a path, such as `region=eu`; empty in an unpartitioned spec."""
+    """The partition as a path, such as `region=eu`; empty in an unpartitioned spec."""
     data_files: int = 0
     data_bytes: int = 0
     records: int = 0
     small_files: int = 0
-    """Data files below the smallest size that compaction leaves alone."""
+    """Data files below the minimum size that compaction keeps."""
     small_bytes: int = 0
     large_files: int = 0
     position_delete_files: int = 0
@@ -54,27 +54,27 @@ class PartitionHealth:
     equality_deletes: int = 0
     delete_bytes: int = 0
     changed_ms: int | None = None
-    """When a writer last added a file that is still there."""
+    """When a writer last added a file that is still live."""
     maintained_ms: int | None = None
-    """The same of maintenance."""
+    """When maintenance last added a file that is still live."""
     overlap_depth: float | None = None
-    """With how many files a file overlaps on average by the first column of the table's order, itself among them."""
+    """Average number of files that overlap with a file, itself included, by the first column of the sort order."""
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestHealth:
-    """The manifests of one kind."""
+    """Manifests of one content type."""
 
     count: int = 0
     bytes: int = 0
     entries: int = 0
     reasons: tuple[str, ...] = ()
-    """Why `rewrite_manifests` would write some of them anew; empty if they are good."""
+    """Why `rewrite_manifests` would rewrite some of them; empty if it would not."""
 
 
 @dataclass(frozen=True)
 class TableHealth:
-    """The state of a branch, and of the table that it is of."""
+    """Health of a branch and of its table."""
 
     snapshot_id: int | None
     format_version: int
@@ -84,25 +84,25 @@ class TableHealth:
     data_manifests: ManifestHealth
     delete_manifests: ManifestHealth
     dangling: RemovedDeletes
-    """The delete files that delete nothing, by what they are."""
+    """Dangling delete files, by content."""
     snapshots: int
     oldest_snapshot_ms: int | None
     refs: int
     metadata_log: int
-    """Earlier metadata files that the table still names."""
+    """Previous metadata files in the metadata log."""
     statistics_files: int
     partition_statistics_files: int
     manifest_target: int
-    """The size that manifests should have."""
+    """Target size of manifests."""
     has_statistics: bool
-    """Whether there are table statistics of the current snapshot."""
+    """Whether the current snapshot has table statistics."""
 
     def total(self, counter: str) -> int:
-        """The sum of a counter, such as `small_files`, over all partitions."""
+        """Return the sum of a counter, such as `small_files`, over all partitions."""
         return sum(getattr(each, counter) for each in self.partitions)
 
     def to_arrow(self) -> pa.Table:
-        """One row for each partition."""
+        """Return one row per partition."""
         rows = {name: [getattr(each, name) for each in self.partitions] for name in HEALTH_SCHEMA.names}
         return pa.table(rows, HEALTH_SCHEMA)
 
@@ -112,22 +112,22 @@ class TableHealth:
     def _lines(self) -> Iterator[str]:
         total = self.total
         if self.snapshot_id is None:
-            yield "no rows were ever written"
+            yield "the table is empty"
         yield (
             f"{total('data_files')} data files, {_size(total('data_bytes'))}, {total('records')} rows in "
-            f"{len(self.partitions)} partitions; {total('small_files')} small ones, {total('large_files')} large ones"
+            f"{len(self.partitions)} partitions; {total('small_files')} small and {total('large_files')} large files"
         )
         yield (
             f"deletes: {total('deletion_vectors')} vectors of {total('vector_deletes')} rows, "
             f"{total('position_delete_files')} position delete files, {total('equality_delete_files')} equality delete files; "
-            f"{self.dangling.removed_delete_files_count} delete nothing"
+            f"{self.dangling.removed_delete_files_count} dangling"
         )
         for name, side in (("data", self.data_manifests), ("deletes", self.delete_manifests)):
             why = "; ".join(side.reasons) or "good"
             yield f"manifests of {name}: {side.count} of {_size(side.bytes)} with {side.entries} entries: {why}"
         yield (
             f"{self.snapshots} snapshots{_since(self.oldest_snapshot_ms)}, {self.refs} branches and tags, "
-            f"{self.metadata_log} earlier metadata files, {self.statistics_files} statistics files"
+            f"{self.metadata_log} previous metadata files, {self.statistics_files} statistics files"
         )
         worst = sorted(self.partitions, key=lambda each: each.small_files, reverse=True)
         for each in worst[:_SHOWN] if len(worst) > 1 else ():
@@ -149,7 +149,7 @@ HEALTH_SCHEMA = pa.schema(
 
 
 def health(table: MaintainedTable, branch: str | None = None, progress: Listener | None = None) -> TableHealth:
-    """The health of the newest state of a branch; manifests are read, and no other file."""
+    """Return the health of the latest state of a branch, reading only manifests."""
     metadata = table.refresh().metadata
     head = branch_head(metadata, branch)
     parent = Parent(metadata, Workbench(table.storage, Caches(), now_ms), head)
@@ -194,7 +194,7 @@ def _path(metadata: TableMetadata, spec_id: int, values: tuple[types.Value, ...]
     try:
         return partition_path(metadata.spec(spec_id), values, metadata.schema())
     except IcefloeError:
-        # Its column may be gone.
+        # The column may have been dropped.
         return ", ".join(map(str, values))
 
 

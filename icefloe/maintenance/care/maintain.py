@@ -1,4 +1,4 @@
-"""The run of `maintain`: what health says is due is done, step by step on the newest state, and a report says what came of it."""
+"""Runs `maintain`: all due steps in order, each on the latest state, with a report of the results."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -33,7 +33,7 @@ from icefloe.schema import JSON
 
 _ORPHAN_AGE_MS = 3 * 86_400_000
 _GROUPS_AT_A_TIME = 4
-"""How many groups of files are rewritten before a run with an end looks at the clock."""
+"""Number of file groups that a run with a time limit rewrites between checks of the clock."""
 
 
 class StepOutcome(StrEnum):
@@ -47,19 +47,19 @@ class StepOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """One step: what health said, what was done, what it cost, and what is left."""
+    """One step: reason, result, cost and remaining work."""
 
     step: Step
     outcome: StepOutcome
     reason: str
-    """What health said."""
+    """Why the step is due or not."""
     result: object | None = None
-    """What the procedure returned."""
+    """Result of the procedure."""
     seconds: float = 0.0
     bytes: int = 0
-    """Bytes of files that were rewritten."""
+    """Bytes of rewritten files."""
     left: tuple[str, ...] = ()
-    """What could be done and was not, and why."""
+    """Work that was left out, and why."""
     error: str | None = None
 
     def __str__(self) -> str:
@@ -71,7 +71,7 @@ class StepReport:
 
 @dataclass(frozen=True)
 class MaintenanceReport:
-    """What a run did: every step, and the table's health before and after."""
+    """Report of a run: all steps, and the table's health before and after."""
 
     run: str
     steps: tuple[StepReport, ...]
@@ -80,14 +80,14 @@ class MaintenanceReport:
 
     @property
     def exit_code(self) -> int:
-        """For a command: 0 if all that was due is done, 1 if a step failed."""
+        """Exit code for a command: 0 if everything due was done, 1 if a step failed."""
         return int(any(each.outcome is StepOutcome.FAILED for each in self.steps))
 
     def __str__(self) -> str:
         return "\n".join(["before:", str(self.before), *map(str, self.steps), "after:", str(self.after)])
 
     def to_json(self) -> JSON:
-        """The report as JSON."""
+        """Return the report as JSON."""
         return {
             "run": self.run,
             "steps": [
@@ -108,20 +108,20 @@ class MaintenanceReport:
 
 @dataclass(frozen=True)
 class MaintenancePlan:
-    """The steps that are due by the table's health; `run` does them, each on the newest state of the table."""
+    """The due steps according to the table's health; `run` runs each on the latest state of the table."""
 
     decisions: tuple[Decision, ...]
     health: TableHealth = field(repr=False)
     policy: MaintenancePolicy
     budget: int
-    """How many bytes of data files may be rewritten."""
+    """Maximum bytes of data files to rewrite."""
     _table: MaintainedTable = field(repr=False, compare=False)
 
     def __str__(self) -> str:
         return "\n".join([str(self.health), *map(str, self.decisions)])
 
     def to_json(self) -> JSON:
-        """The plan as JSON."""
+        """Return the plan as JSON."""
         return {
             "budget": self.budget,
             "steps": [{"step": str(each.step), "due": each.is_due, "reason": each.reason} for each in self.decisions],
@@ -130,18 +130,18 @@ class MaintenancePlan:
     def run(
         self, engine: object | None = None, progress: Listener | None = None, max_time: timedelta | None = None
     ) -> MaintenanceReport:
-        """Do what is due; a step that fails does not keep the others from being done.
+        """Run the due steps; a failed step does not prevent the others.
 
         Args:
-            engine: what does the heavy part: None for this process, `"spark"` or a Spark session.
+            engine: what runs the heavy part: None for this process, `"spark"` or a Spark session.
             progress: called for each step of the procedures.
-            max_time: when it is over nothing more is begun, neither a step nor a part of a rewrite; what is under way ends.
+            max_time: time limit after which no step and no part of a rewrite is started; running work is finished.
         """
         engine_of(engine)
         given: object = max_time
         if given is not None and not (isinstance(given, timedelta) and given > timedelta(0)):
             raise errors.InvalidInputError(
-                f"max_time is {max_time!r}; give a span of time, such as timedelta(minutes=30)"
+                f"max_time must be a positive duration, such as timedelta(minutes=30), not {max_time!r}"
             )
         end = None if max_time is None else time.monotonic() + max_time.total_seconds()
         lease = Lease.take(self._table.storage, self._table.metadata)
@@ -157,14 +157,14 @@ def plan_maintenance(
     budget: int | None = None,
     progress: Listener | None = None,
 ) -> MaintenancePlan:
-    """What is due for the newest state of a table."""
+    """Plan the maintenance of the latest state of a table."""
     metadata = table.refresh().metadata
     chosen = policy if isinstance(policy, MaintenancePolicy) else MaintenancePolicy.of(metadata.properties, policy)
     if not chosen.enabled:
-        raise errors.StateError(f"{props.MAINTENANCE_ENABLED.key} of the table is false, so it is left alone")
+        raise errors.StateError(f"maintenance of the table is disabled by {props.MAINTENANCE_ENABLED.key}")
     given: object = budget
     if budget is not None and (not isinstance(given, int) or given < 0):
-        raise errors.InvalidInputError(f"budget is {budget!r}; give a number of bytes that may be rewritten")
+        raise errors.InvalidInputError(f"budget must be a non-negative number of bytes, not {budget!r}")
     now = health(table, progress=progress)
     decisions = decide(now, chosen)
     return MaintenancePlan(decisions, now, chosen, chosen.max_bytes if budget is None else budget, _table=table)
@@ -172,19 +172,19 @@ def plan_maintenance(
 
 @dataclass(slots=True)
 class _Run:
-    """A run under way."""
+    """A run in progress."""
 
     plan: MaintenancePlan
     lease: Lease
     engine: object | None
     listener: Listener
     end: float | None
-    """When nothing more is begun."""
+    """Time after which nothing is started."""
     spent: int = 0
 
     @property
     def is_over(self) -> bool:
-        """Whether there is no time left."""
+        """Whether the time limit is reached."""
         return self.end is not None and time.monotonic() >= self.end
 
     def report(self) -> MaintenanceReport:
@@ -229,7 +229,7 @@ class _Run:
     def _rewrite(self, step: Step, request: RewriteRequest) -> StepReport:
         plan = plan_rewrite(request)
         if not plan.groups:
-            return StepReport(step, StepOutcome.NOT_DUE, "; too few of them to rewrite in any partition")
+            return StepReport(step, StepOutcome.NOT_DUE, "; too few in any partition to rewrite")
         now, policy = health(self._table), self.plan.policy
         only = overlapping(now, policy) if step is Step.SORT else None
         chosen = choose_groups(plan.groups, now, policy, self.plan.budget - self.spent, only)
@@ -246,14 +246,14 @@ class _Run:
             "",
             result,
             bytes=spent,
-            left=(*chosen.left, *([f"{late} groups of files: no time"] if late else ())),
+            left=(*chosen.left, *([f"{late} file groups: out of time"] if late else ())),
             error=f"{failed} files could not be rewritten" if failed else None,
         )
 
     def _rewrite_groups(
         self, plan: RewritePlan, groups: tuple[RewriteGroup, ...], request: RewriteRequest
     ) -> tuple[RewriteResult, int]:
-        """Rewrite groups as long as there is time; how many of them were."""
+        """Rewrite groups within the time limit; return how many."""
         portion = len(groups) if self.end is None else _GROUPS_AT_A_TIME
         results: list[RewriteResult] = []
         done = 0

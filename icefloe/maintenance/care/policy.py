@@ -1,4 +1,4 @@
-"""Which maintenance pays: from health and a policy to steps and groups of files, each with its reason; nothing is read or run."""
+"""Decides which maintenance is worthwhile: from health and a policy to steps and file groups with reasons; no I/O."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -11,17 +11,17 @@ from icefloe.maintenance.rewrite.job import RewriteGroup
 from icefloe.versions import Feature, allows
 
 OPEN_COST = 4 << 20
-"""What it costs to open a file, in bytes read, as in `read.split.open-file-cost`."""
+"""Cost of opening a file, in bytes read, as in `read.split.open-file-cost`."""
 _KEY_COST = 50
-"""What a row of an equality delete costs a scan, in bytes read."""
+"""Cost of an equality delete row in a scan, in bytes read."""
 _MANY_DELETES = 5
-"""So many position delete files of a partition are worth a rewrite: the default of `min-input-files`."""
+"""Number of position delete files in a partition that make a rewrite worthwhile: the default of `min-input-files`."""
 _DELETED_SHARE = 0.3
-"""From which share of deleted rows on a file is rewritten: the default of `delete-ratio-threshold`."""
+"""Fraction of deleted rows from which a file is rewritten: the default of `delete-ratio-threshold`."""
 
 
 class Step(StrEnum):
-    """The steps of a run, in their order: equality deletes before compaction, and expiry after all that makes snapshots."""
+    """Steps of a run, in order: equality deletes before compaction, and expiry after everything that creates snapshots."""
 
     CONVERT = "convert_equality_deletes"
     COMPACT = "rewrite_data_files"
@@ -36,7 +36,7 @@ class Step(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MaintenancePolicy:
-    """What may be done by itself, and when it is worth it; each field is a property of tables (docs/maintenance.md)."""
+    """What may be done automatically, and when it is worthwhile; each field is a table property (docs/maintenance.md)."""
 
     enabled: bool
     rewrite: bool
@@ -60,13 +60,13 @@ class MaintenancePolicy:
 
     @staticmethod
     def of(properties: Mapping[str, str], overrides: Mapping[str, object] | None = None) -> "MaintenancePolicy":
-        """What a table's properties say, and for one run what is written over them."""
+        """Return the policy from table properties, with overrides for one run."""
         texts = {key: _text(value) for key, value in (overrides or {}).items()}
         known = {known.key for known in _PROPERTIES.values() if known.key.startswith("maintenance.")}
         if others := sorted(texts.keys() - known):
             raise unknown("a policy", others[0], sorted(known))
         merged = {**properties, **texts}
-        return MaintenancePolicy(**{name: known.of(merged) for name, known in _PROPERTIES.items()})  # type: ignore[arg-type]  # each property is of the type of its field
+        return MaintenancePolicy(**{name: known.of(merged) for name, known in _PROPERTIES.items()})  # type: ignore[arg-type]  # each property has the type of its field
 
 
 _PROPERTIES: dict[str, props.Property[bool] | props.Property[int] | props.Property[float]] = {
@@ -99,7 +99,7 @@ def _text(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether a step is to be done, and what health said about it."""
+    """Whether a step is due, and why."""
 
     step: Step
     is_due: bool
@@ -110,7 +110,7 @@ class Decision:
 
 
 def decide(health: TableHealth, policy: MaintenancePolicy) -> tuple[Decision, ...]:
-    """What is to be done for a table, in order."""
+    """Return the decisions on all steps, in order."""
     compact = _compact(health, policy)
     sort = _sort(health, policy)
     convert = _convert(health, policy)
@@ -140,7 +140,7 @@ def _compact(health: TableHealth, policy: MaintenancePolicy) -> Decision:
         why = f"{small} small files and {deleted} deleted rows in {len(worth)} partitions that are not hot"
         return Decision(Step.COMPACT, True, why)
     total = health.total("small_files")
-    return Decision(Step.COMPACT, False, f"{total} small files, none of them where a rewrite pays now")
+    return Decision(Step.COMPACT, False, f"{total} small files, none where a rewrite is worthwhile now")
 
 
 def _has_work(each: PartitionHealth, health: TableHealth, policy: MaintenancePolicy) -> bool:
@@ -153,7 +153,7 @@ def _is_full_of_deletes(each: PartitionHealth) -> bool:
 
 
 def heat(each: PartitionHealth, now_ms: int, policy: MaintenancePolicy) -> str | None:
-    """Why a partition is better left alone for now; None if it is not."""
+    """Return why a partition should be left alone for now; None if it need not."""
     if each.small_files >= policy.hot_file_limit:
         return None
     if each.changed_ms is not None and now_ms - each.changed_ms < policy.quiet_ms:
@@ -168,14 +168,14 @@ def _sort(health: TableHealth, policy: MaintenancePolicy) -> Decision:
         return Decision(Step.SORT, False, _off(props.MAINTENANCE_REWRITE.key))
     depths = [each.overlap_depth for each in health.partitions if each.overlap_depth is not None]
     if not depths:
-        return Decision(Step.SORT, False, "the table has no order that bounds of files tell of")
+        return Decision(Step.SORT, False, "the table has no sort order that file bounds can be compared with")
     count = len(overlapping(health, policy))
-    why = f"{count} partitions with files that overlap with {policy.min_overlap_depth} or more; the most is {max(depths):.1f}"
+    why = f"{count} partitions with an overlap of {policy.min_overlap_depth} or more files; the highest is {max(depths):.1f}"
     return Decision(Step.SORT, count > 0, why)
 
 
 def overlapping(health: TableHealth, policy: MaintenancePolicy) -> list[PartitionHealth]:
-    """The partitions whose files overlap so much by the table's order that sorting them again pays."""
+    """Return the partitions whose files overlap so much in the sort order that sorting them again is worthwhile."""
     return [
         each
         for each in health.partitions
@@ -187,7 +187,7 @@ def overlapping(health: TableHealth, policy: MaintenancePolicy) -> list[Partitio
 
 @dataclass(frozen=True, slots=True)
 class ChosenGroups:
-    """The groups of a rewrite that pay, best first, and why the others are left."""
+    """The worthwhile groups of a rewrite, best first, and why the others are left out."""
 
     groups: tuple[RewriteGroup, ...]
     left: tuple[str, ...]
@@ -201,9 +201,9 @@ def choose_groups(
     budget: int,
     only: Sequence[PartitionHealth] | None = None,
 ) -> ChosenGroups:
-    """The groups whose gain over the expected scans is worth their price, up to a budget of bytes.
+    """Return the groups whose gain over the expected scans exceeds the cost, up to a budget of bytes.
 
-    `only` are partitions that are worth it whatever the gain: those that are sorted again.
+    `only` restricts them to partitions that are rewritten regardless of the gain: those to sort again.
     """
     partitions = {(each.spec_id, each.partition): each for each in health.partitions}
     named = None if only is None else {(each.spec_id, each.partition) for each in only}
@@ -218,7 +218,9 @@ def choose_groups(
         if (hot := heat(partition, health.now_ms, policy)) is not None:
             left.append(f"{_shown(group)}: {hot}")
         elif named is None and value < price:
-            left.append(f"{_shown(group)}: {policy.scans_expected} scans gain {value} bytes, the rewrite costs {price}")
+            left.append(
+                f"{_shown(group)}: {policy.scans_expected} scans would save {value} bytes, the rewrite costs {price}"
+            )
         else:
             scored.append((value / max(price, 1), group))
     return _within(sorted(scored, key=lambda each: -each[0]), budget, left)
@@ -229,7 +231,7 @@ def _within(scored: Iterable[tuple[float, RewriteGroup]], budget: int, left: lis
     spent = 0
     for _, group in scored:
         if spent + group.size_in_bytes > budget:
-            left.append(f"{_shown(group)}: {group.size_in_bytes} bytes are beyond the budget")
+            left.append(f"{_shown(group)}: {group.size_in_bytes} bytes exceed the budget")
         else:
             chosen.append(group)
             spent += group.size_in_bytes
@@ -237,7 +239,7 @@ def _within(scored: Iterable[tuple[float, RewriteGroup]], budget: int, left: lis
 
 
 def gain(group: RewriteGroup, partition: PartitionHealth) -> int:
-    """How many bytes a scan of the group's files costs less once they are rewritten."""
+    """Return how many bytes a scan of the group's files saves once they are rewritten."""
     files = len(group.files)
     share = files / max(partition.data_files, files, 1)
     deletes = partition.delete_bytes + partition.equality_deletes * _KEY_COST
@@ -263,10 +265,10 @@ def _dangling(health: TableHealth, policy: MaintenancePolicy, follows: bool) -> 
     if not policy.deletes:
         return Decision(Step.DANGLING_DELETES, False, _off(props.MAINTENANCE_DELETES.key))
     if count:
-        return Decision(Step.DANGLING_DELETES, True, f"{count} delete files delete nothing")
+        return Decision(Step.DANGLING_DELETES, True, f"{count} dangling delete files")
     if follows and has_deletes:
-        return Decision(Step.DANGLING_DELETES, True, "files are rewritten before, whose deletes may be left over")
-    return Decision(Step.DANGLING_DELETES, False, "every delete file deletes something")
+        return Decision(Step.DANGLING_DELETES, True, "earlier steps rewrite files, which may leave dangling deletes")
+    return Decision(Step.DANGLING_DELETES, False, "no dangling delete files")
 
 
 def _convert(health: TableHealth, policy: MaintenancePolicy) -> Decision:
@@ -275,7 +277,7 @@ def _convert(health: TableHealth, policy: MaintenancePolicy) -> Decision:
             Step.CONVERT, False, _off(f"{props.MAINTENANCE_DELETES.key} or {props.MAINTENANCE_CONVERT_EQUALITY.key}")
         )
     if not allows(health.format_version, Feature.DELETION_VECTORS):
-        return Decision(Step.CONVERT, False, f"v{health.format_version} has no deletion vectors")
+        return Decision(Step.CONVERT, False, f"v{health.format_version} does not support deletion vectors")
     count = health.total("equality_delete_files") - health.dangling.removed_equality_delete_files_count
     cold = [
         each for each in health.partitions if each.equality_delete_files and heat(each, health.now_ms, policy) is None
@@ -291,7 +293,9 @@ def _positions(health: TableHealth, policy: MaintenancePolicy) -> Decision:
     many = max((each.position_delete_files for each in cold), default=0)
     if allows(health.format_version, Feature.DELETION_VECTORS):
         return Decision(
-            Step.POSITION_DELETES, many > 0, f"{many} position delete files of a partition, where vectors could be"
+            Step.POSITION_DELETES,
+            many > 0,
+            f"{many} position delete files in a partition that could be deletion vectors",
         )
     return Decision(
         Step.POSITION_DELETES, many >= _MANY_DELETES, f"at most {many} position delete files in a partition"
@@ -301,7 +305,7 @@ def _positions(health: TableHealth, policy: MaintenancePolicy) -> Decision:
 def _orphans(policy: MaintenancePolicy) -> Decision:
     is_on = policy.orphans and policy.gc
     return Decision(
-        Step.ORPHANS, is_on, f"switched {'on' if is_on else 'off'} by {props.MAINTENANCE_ORPHANS.key} and gc.enabled"
+        Step.ORPHANS, is_on, f"{'enabled' if is_on else 'disabled'} by {props.MAINTENANCE_ORPHANS.key} and gc.enabled"
     )
 
 
@@ -314,7 +318,7 @@ def _manifests(health: TableHealth, policy: MaintenancePolicy) -> Decision:
                 Step.MANIFESTS, True, f"{each.count} manifests of {each.bytes} bytes: {'; '.join(each.reasons)}"
             )
     count = health.data_manifests.count + health.delete_manifests.count
-    return Decision(Step.MANIFESTS, False, f"{count} manifests are few, or full enough")
+    return Decision(Step.MANIFESTS, False, f"{count} manifests, few or large enough")
 
 
 def _is_worth_it(each: ManifestHealth, target: int, policy: MaintenancePolicy) -> bool:
@@ -333,9 +337,9 @@ def _expire(health: TableHealth, policy: MaintenancePolicy) -> Decision:
     if not policy.gc:
         return Decision(Step.EXPIRE, False, _off(props.GC_ENABLED.key))
     if health.oldest_snapshot_ms is None or health.snapshots <= policy.min_snapshots:
-        return Decision(Step.EXPIRE, False, f"{health.snapshots} snapshots are no more than are kept")
+        return Decision(Step.EXPIRE, False, f"{health.snapshots} snapshots, no more than the number to keep")
     age = health.now_ms - health.oldest_snapshot_ms
-    why = f"the oldest of {health.snapshots} snapshots is {_seconds(age)} old, {_seconds(policy.max_snapshot_age_ms)} are kept"
+    why = f"the oldest of {health.snapshots} snapshots is {_seconds(age)} old; the retention is {_seconds(policy.max_snapshot_age_ms)}"
     return Decision(Step.EXPIRE, age > policy.max_snapshot_age_ms, why)
 
 
@@ -343,12 +347,12 @@ def _statistics(health: TableHealth, policy: MaintenancePolicy) -> Decision:
     if not policy.statistics:
         return Decision(Step.STATISTICS, False, _off(props.MAINTENANCE_STATISTICS.key))
     if health.snapshot_id is None or health.has_statistics:
-        return Decision(Step.STATISTICS, False, "the current snapshot has statistics, or no rows")
+        return Decision(Step.STATISTICS, False, "the current snapshot has statistics or no rows")
     return Decision(Step.STATISTICS, True, "the current snapshot has no statistics")
 
 
 def _off(key: str) -> str:
-    return f"switched off by {key}"
+    return f"disabled by {key}"
 
 
 def _seconds(milliseconds: int) -> str:

@@ -1,4 +1,4 @@
-"""What each step of maintenance mends, and the command that does it."""
+"""The finding that each maintenance step fixes, and the command that runs it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,31 +8,29 @@ from icefloe.maintenance.care.policy import Step
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """A finding, and how it is mended."""
+    """A finding and its fix."""
 
     finding: str
-    """A word for what is wrong."""
+    """Short name of the finding."""
     title: str
-    """The same for people."""
+    """Human-readable title."""
     _command: str
 
     def command(self, table: str) -> str:
-        """The command line for a table."""
+        """Return the command line for a table."""
         return f"icefloe {self._command.format(table)}"
 
 
 REMEDIES: Mapping[Step, Remedy] = {
-    Step.CONVERT: Remedy("equality-deletes", "Deletes by value slow scans down", "rewrite-deletes {} --kind equality"),
-    Step.COMPACT: Remedy("small-files", "Data files of the wrong size", "compact {}"),
-    Step.SORT: Remedy("overlap", "Files overlap by the sort order", "compact {} --strategy sort"),
-    Step.DANGLING_DELETES: Remedy(
-        "dangling-deletes", "Delete files that delete nothing", "rewrite-deletes {} --kind dangling"
-    ),
+    Step.CONVERT: Remedy("equality-deletes", "Equality deletes slow down scans", "rewrite-deletes {} --kind equality"),
+    Step.COMPACT: Remedy("small-files", "Data files that are too small or too large", "compact {}"),
+    Step.SORT: Remedy("overlap", "Files overlap in the sort order", "compact {} --strategy sort"),
+    Step.DANGLING_DELETES: Remedy("dangling-deletes", "Dangling delete files", "rewrite-deletes {} --kind dangling"),
     Step.POSITION_DELETES: Remedy(
-        "position-deletes", "Many files of deleted positions", "rewrite-deletes {} --kind position"
+        "position-deletes", "Many position delete files", "rewrite-deletes {} --kind position"
     ),
-    Step.MANIFESTS: Remedy("manifests", "Manifests to be merged or sorted", "rewrite-manifests {}"),
+    Step.MANIFESTS: Remedy("manifests", "Manifests need merging or sorting", "rewrite-manifests {}"),
     Step.EXPIRE: Remedy("old-snapshots", "Snapshots past their retention", "expire-snapshots {}"),
-    Step.STATISTICS: Remedy("no-statistics", "No statistics of the current snapshot", "compute-stats {}"),
+    Step.STATISTICS: Remedy("no-statistics", "No statistics for the current snapshot", "compute-stats {}"),
 }
-"""By the step that mends them."""
+"""Findings by the step that fixes them."""

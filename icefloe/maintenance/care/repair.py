@@ -1,6 +1,6 @@
-"""Repairs of a branch, one commit for each kind: a plan first, always; what changes rows only if it is accepted by name.
+"""Repairs of a branch, one commit per kind, always planned first; repairs that change rows must be accepted by name.
 
-Nothing is deleted physically, and a tag keeps the head as it was.
+No files are deleted, and a tag preserves the previous head.
 """
 
 import datetime as dt
@@ -29,14 +29,14 @@ from icefloe.verification import Level, VerificationReport, verify
 
 @dataclass(frozen=True)
 class RepairReport:
-    """What a repair did, and what is left."""
+    """Result of a repair, and remaining findings."""
 
     done: tuple[Proposal, ...]
     not_accepted: tuple[Proposal, ...]
     failed: tuple[tuple[RepairKind, str], ...]
-    """Kinds that could not be done, and why."""
+    """Kinds that failed, and why."""
     tag: str | None
-    """The tag at the head as it was; None if nothing was done."""
+    """The tag at the previous head; None if nothing was done."""
     after: VerificationReport
 
     def __str__(self) -> str:
@@ -48,27 +48,27 @@ class RepairReport:
 
 @dataclass(frozen=True)
 class RepairPlan:
-    """What is wrong, what can be done about it, and what cannot; `apply` does it."""
+    """Findings with possible repairs, and those that cannot be repaired; `apply` runs the repairs."""
 
     proposals: tuple[Proposal, ...]
     refused: tuple[str, ...]
-    """What cannot be repaired, and why."""
+    """Findings that cannot be repaired, and why."""
     before: VerificationReport = field(repr=False)
     branch: str
     _table: MaintainedTable = field(repr=False, compare=False)
 
     @property
     def kinds(self) -> tuple[RepairKind, ...]:
-        """The kinds of repairs that there are."""
+        """The kinds of proposed repairs."""
         return tuple(each.kind for each in self.proposals)
 
     def __str__(self) -> str:
         if not self.proposals and not self.refused:
-            return "there is nothing to repair"
+            return "nothing to repair"
         return "\n".join([*map(str, self.proposals), *(f"not repaired: {each}" for each in self.refused)])
 
     def to_json(self) -> JSON:
-        """The plan as JSON."""
+        """Return the plan as JSON."""
         return {
             "branch": self.branch,
             "proposals": [
@@ -84,11 +84,11 @@ class RepairPlan:
         }
 
     def apply(self, accept: Iterable[str] = (), progress: Listener | None = None) -> RepairReport:
-        """Repair: what changes no row, and of what does the kinds that are accepted.
+        """Run the repairs that do not change rows, and those that do if their kind is accepted.
 
         Args:
             accept: kinds that change rows, such as `"missing-data-files"`.
-            progress: called for each step of the check that follows.
+            progress: called for each step of the verification that follows.
         """
         accepted = _kinds(accept)
         chosen = [each for each in self.proposals if not each.kind.changes_rows or each.kind in accepted]
@@ -112,7 +112,7 @@ def plan_repair(
     level: Level | str = Level.DATA,
     progress: Listener | None = None,
 ) -> RepairPlan:
-    """What is wrong with the newest state of a branch, and what can be done about it."""
+    """Verify the latest state of a branch and plan its repair."""
     name = branch or MAIN_BRANCH
     head = branch_head(table.refresh().metadata, branch)
     report = _check(table, name, level, progress)
@@ -128,12 +128,12 @@ def _check(table: MaintainedTable, branch: str, level: Level | str, progress: Li
 def _kinds(accept: Iterable[str]) -> frozenset[RepairKind]:
     names = {accept} if isinstance(accept, str) else set(accept)
     if unknown := sorted(names - set(RepairKind)):
-        raise InvalidInputError(f"accept names {unknown[0]!r}; kinds are {', '.join(RepairKind)}")
+        raise InvalidInputError(f"accept contains the unknown kind {unknown[0]!r}; kinds are {', '.join(RepairKind)}")
     return frozenset(map(RepairKind, names))
 
 
 def _keep_head(table: MaintainedTable, branch: str) -> str | None:
-    """A tag at the head of the branch."""
+    """Tag the head of the branch."""
     head = table.refresh().metadata.refs.get(branch)
     if head is None:
         return None
@@ -221,7 +221,7 @@ def _texts(locations: Iterable[str]) -> pa.Array:
 
 
 def _still_missing(table: MaintainedTable, locations: Iterable[str]) -> pa.Array:
-    """The files that are missing when asked for a second time."""
+    """Return the files that are still missing when checked again."""
     return _texts(location for location in locations if not table.storage.exists(location))
 
 
@@ -235,7 +235,7 @@ def _is_about(entries: ManifestColumns, column: str, paths: pa.Array) -> "np.nda
 
 
 def _without_data(lost: pa.Array) -> commit.Fix:
-    """Without data files that are lost, and without the deletes that are about them alone."""
+    """Remove lost data files, and deletes that apply only to them."""
 
     def fix(manifest: ManifestFile, entries: ManifestColumns) -> commit.Fixed:
         name = "file_path" if manifest.content is ManifestContent.DATA else "referenced_data_file"
@@ -254,7 +254,7 @@ def _without_deletes(lost: pa.Array) -> commit.Fix:
 
 
 class _Oldest:
-    """Keeps the entry of the lowest sequence number of each path, and of equal ones the first."""
+    """Keeps the entry with the lowest sequence number of each path, the first of equal ones."""
 
     def __init__(self, parent: commit.Parent, paths: pa.Array) -> None:
         self._paths = paths
@@ -280,7 +280,7 @@ class _Oldest:
 
 
 class _Corrected:
-    """Entries as their files say that they should be."""
+    """Entries corrected from their files."""
 
     def __init__(self, files: Mapping[str, DataFile]) -> None:
         self._files = files
@@ -299,7 +299,7 @@ class _Corrected:
         return commit.Fixed(commit.concat_entries([part for part in (rest, corrected) if len(part)]))
 
     def _corrected(self, file: DataFile) -> DataFile:
-        # Its row ids are those that the manifest gives it, under the counts of all entries before they are corrected.
+        # Row ids are inherited from the manifest, using the record counts of all entries before the correction.
         return replace(self._files[identity(file.file_path)], first_row_id=file.first_row_id)
 
 
@@ -308,13 +308,13 @@ def _raise_ids(table: MaintainedTable, proposal: Proposal, branch: str) -> None:
         _send(table, updates)
     highest = highest_row_id(table.refresh().metadata)
     if highest > table.metadata.next_row_id:
-        # A snapshot of the same files, whose ids begin after all that are in use.
+        # A snapshot of the same files, whose row ids start after all those in use.
         raised = commit.RepairEntries(lambda _: _unchanged, recount=True, first_row_id=highest)
         _commit(table, proposal, branch, raised)
 
 
 def _raised(table: MaintainedTable) -> Iterable[up.TableUpdate]:
-    """Schemas and specs that the table has already, added again: whoever adds one raises the last ids to those in it."""
+    """Return updates that add existing schemas and specs again, which raises the last assigned ids to theirs."""
     metadata = table.metadata
     schema = max(metadata.schemas, key=lambda each: each.highest_field_id)
     if schema.highest_field_id > metadata.last_column_id:

@@ -1,6 +1,6 @@
-"""What is wrong with a branch and can be repaired: findings of `verify` with the evidence that a repair needs; nothing is changed.
+"""Possible repairs of a branch: findings of `verify` with the evidence that a repair needs, without changing anything.
 
-Never guessed: what cannot be known from metadata and files is refused, with the reason.
+Nothing is guessed: findings that cannot be resolved from metadata and files are refused, with a reason.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,38 +21,38 @@ from icefloe.versions import Feature, allows
 
 
 class RepairKind(StrEnum):
-    """What can be repaired, in the order in which it is done."""
+    """Kinds of repairs, in the order they are done."""
 
     RESTORE_FILES = "restore-files"
-    """A missing file is copied from one of the same name and length under the table's location."""
+    """Copy a missing file from one with the same name and length under the table's location."""
     METADATA_IDS = "metadata-ids"
-    """The last assigned ids of columns, partition fields and rows are raised to the highest that are in use."""
+    """Raise the last assigned ids of columns, partition fields and rows to the highest ones in use."""
     REBUILT_MANIFESTS = "rebuilt-manifests"
-    """A missing manifest is written anew of entries that other manifests know, and that add up to it exactly."""
+    """Rebuild a missing manifest from entries in other manifests that add up to it exactly."""
     MISSING_MANIFESTS = "missing-manifests"
-    """The branch goes back to its newest snapshot whose manifest list and manifests can be read."""
+    """Roll the branch back to its latest snapshot with a readable manifest list and manifests."""
     MISSING_DATA_FILES = "missing-data-files"
-    """Entries of data files that do not exist are removed, so that the rest can be read."""
+    """Remove entries of missing data files, so that the rest can be read."""
     MISSING_DELETE_FILES = "missing-delete-files"
-    """Entries of delete files that do not exist are removed: rows come back that they deleted."""
+    """Remove entries of missing delete files; rows that they deleted reappear."""
     DUPLICATE_ENTRIES = "duplicate-entries"
-    """Of two equal live entries of one file the later one is removed."""
+    """Remove the later of two equal live entries of a file."""
     TWO_VECTORS = "two-vectors"
-    """Deletion vectors of one data file become one, which deletes what any of them deletes."""
+    """Merge several deletion vectors of a data file into one, which deletes what any of them deletes."""
     FILE_METRICS = "file-metrics"
-    """Lengths, counts and bounds become those of the files' footers."""
+    """Correct lengths, counts and bounds from the file footers."""
     MANIFEST_COUNTS = "manifest-counts"
-    """Manifests are written anew whose counts or partition summaries are not those of their entries."""
+    """Rewrite manifests whose counts or partition summaries do not match their entries."""
     SUMMARY_TOTALS = "summary-totals"
-    """The totals of the snapshot's summary are counted."""
+    """Recompute the totals in the snapshot summary."""
     DANGLING_DELETES = "dangling-deletes"
-    """Delete files that delete nothing are removed."""
+    """Remove dangling delete files."""
     REFS = "refs"
-    """Branches, tags and statistics of snapshots that do not exist are dropped."""
+    """Drop branches, tags and statistics of missing snapshots."""
 
     @property
     def changes_rows(self) -> bool:
-        """Whether a scan may give other rows afterwards, so that it must be accepted by name."""
+        """Whether scans may return other rows afterwards, so that the kind must be accepted by name."""
         return self in _CHANGE_ROWS
 
 
@@ -71,38 +71,38 @@ _MISSING_CODES = (Code.FILE_MISSING, Code.FILE_UNREADABLE)
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """One repair: of which files, by which evidence."""
+    """One repair: its files and evidence."""
 
     kind: RepairKind
     evidence: tuple[str, ...]
     locations: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
-    """Where restored files come from, one for each location."""
+    """Source of the restored file for each location."""
     files: tuple[mf.DataFile, ...] = field(default=(), repr=False)
-    """The entries as files say that they should be."""
+    """The entries corrected from their files."""
     snapshot_id: int | None = None
-    """The snapshot that a branch goes back to."""
+    """The snapshot to roll back to."""
 
     def __str__(self) -> str:
-        must = " (changes rows: accept it by name)" if self.kind.changes_rows else ""
+        must = " (changes rows: must be accepted by name)" if self.kind.changes_rows else ""
         return "\n".join([f"{self.kind}{must}", *(f"  {each}" for each in self.evidence)])
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What was found: proposals, and what cannot be repaired with the reason."""
+    """Proposed repairs, and findings that cannot be repaired with their reasons."""
 
     proposals: tuple[Proposal, ...]
     refused: tuple[str, ...]
 
 
 def find_repairs(table: MaintainedTable, head: md.Snapshot | None, report: VerificationReport) -> Findings:
-    """The repairs that the findings of a check of a branch allow for."""
+    """Return the possible repairs for the findings of a verification."""
     return _Search(table, head, report).run()
 
 
 class _Search:
-    """Gathers evidence for the findings of one report."""
+    """Collects evidence for the findings of one report."""
 
     def __init__(self, table: MaintainedTable, head: md.Snapshot | None, report: VerificationReport) -> None:
         self._table = table
@@ -134,7 +134,7 @@ class _Search:
         order = list(RepairKind)
         return Findings(
             tuple(sorted(proposals, key=lambda each: order.index(each.kind))),
-            (*self._refused, *(f"{finding}: there is no repair for it" for finding in rest)),
+            (*self._refused, *(f"{finding}: no repair available" for finding in rest)),
         )
 
     @property
@@ -142,7 +142,7 @@ class _Search:
         return self._table.metadata
 
     def _take(self, *codes: Code) -> list[Finding]:
-        """The findings of these codes, which are dealt with from now on."""
+        """Take the findings with these codes, so that they count as handled."""
         return self._take_if(lambda each: each.code in codes)
 
     def _take_if(self, is_chosen: Callable[[Finding], bool]) -> list[Finding]:
@@ -159,20 +159,20 @@ class _Search:
         try:
             return [_rebuilt(self._parent, self._head)]
         except errors.IcefloeError as error:
-            names.append(f"what is lost cannot be told from elsewhere: {error}")
+            names.append(f"the lost entries cannot be reconstructed: {error}")
         ancestors = list(self._metadata.ancestors(self._head.snapshot_id))[1:]
         for lost, snapshot in enumerate(ancestors, 1):
             if _is_whole(self._parent, snapshot):
-                changes = f"{lost} snapshots after it are lost to the branch"
-                why = f"snapshot {snapshot.snapshot_id} is the newest one whose manifests can be read; {changes}"
+                changes = f"{lost} later snapshots are removed from the branch"
+                why = f"snapshot {snapshot.snapshot_id} is the latest one with readable manifests; {changes}"
                 return [Proposal(RepairKind.MISSING_MANIFESTS, (*names, why), snapshot_id=snapshot.snapshot_id)]
-        self._refused += [f"{name}: no snapshot before it can be read either" for name in names]
+        self._refused += [f"{name}: no earlier snapshot can be read either" for name in names]
         return []
 
     # -- ids
 
     def _ids(self) -> Iterator[Proposal]:
-        """Ids that are too low; what else is wrong with row ids stays: rows that share one cannot be told apart."""
+        """Raise ids that are too low; other problems of row ids are not repaired: rows that share one cannot be distinguished."""
         findings = self._take(Code.LAST_ASSIGNED_ID)
         next_id, highest = self._metadata.next_row_id, highest_row_id(self._metadata)
         if highest > next_id:
@@ -194,7 +194,7 @@ class _Search:
         missing = {finding.location or "": finding for finding in self._take(Code.FILE_MISSING)}
         entries = self._entries(missing)
         for location in missing.keys() - {identity(entry.data_file.file_path) for entry in entries} - _paths(entries):
-            self._refused.append(f"{missing[location]}: no file of the branch is there")
+            self._refused.append(f"{missing[location]}: all files of the branch are missing")
         sources = _same_files(self._table, [entry.data_file for entry in entries])
         lost = [entry.data_file for entry in entries if entry.data_file.file_path in sources]
         if lost:
@@ -215,7 +215,7 @@ class _Search:
                 yield Proposal(kind, evidence, tuple(file.file_path for file in chosen))
 
     def _lost(self, file: mf.DataFile) -> str:
-        what = "rows are lost" if file.content is mf.FileContent.DATA else "deletes are lost, whose rows come back"
+        what = "rows are lost" if file.content is mf.FileContent.DATA else "deletes are lost, and their rows reappear"
         try:
             where = pt.partition_path(self._metadata.spec(file.spec_id), file.partition, self._metadata.schema())
         except errors.IcefloeError:
@@ -232,10 +232,10 @@ class _Search:
                 chosen.append(location)
             else:
                 self._refused.append(
-                    f"{location} is in the branch {len(own)} times, and its entries differ; choose by hand"
+                    f"{location} is in the branch {len(own)} times with different entries; resolve it manually"
                 )
         if chosen:
-            evidence = tuple(f"{location} has equal entries; the oldest stays" for location in chosen)
+            evidence = tuple(f"{location} has equal entries; the oldest is kept" for location in chosen)
             yield Proposal(RepairKind.DUPLICATE_ENTRIES, evidence, tuple(chosen))
 
     def _two_vectors(self) -> Iterator[Proposal]:
@@ -252,8 +252,8 @@ class _Search:
             most = max(entry.data_file.record_count for entry in rivals.entries)
             chosen.append(rivals)
             evidence.append(
-                f"{rivals.file.file_path} has deletion vectors in {names}; one alone deletes {most} rows at most,"
-                f" all together {count}"
+                f"{rivals.file.file_path} has deletion vectors in {names}; a single one deletes at most {most} rows,"
+                f" all together delete {count}"
             )
         if chosen:
             paths = tuple(rivals.file.file_path for rivals in chosen)
@@ -276,16 +276,16 @@ class _Search:
             yield Proposal(RepairKind.FILE_METRICS, tuple(evidence), paths, files=tuple(files))
 
     def _described(self, file: mf.DataFile) -> mf.DataFile:
-        """The entry as its file says that it should be."""
+        """Return the entry corrected from its file."""
         if file.content is not mf.FileContent.DATA:
-            raise _Refused("only entries of data files are corrected")
+            raise _Refused("only entries of data files can be corrected")
         size = self._table.storage.stat(file.file_path).size
         foreign = ForeignFile(file.file_path, size, file.file_format, {})
         [own] = describe_files([foreign], self._metadata, self._table.storage, pt.UNPARTITIONED, workers=1).files
         if own.record_count > file.record_count and allows(self._metadata.format_version, Feature.ROW_LINEAGE):
             raise _Refused(
-                f"it has {own.record_count} rows and row ids for {file.record_count}, so that the rest would share ids with"
-                " rows of other files; write its rows anew"
+                f"it has {own.record_count} rows but row ids for {file.record_count}, so the rest would share ids with"
+                " rows of other files; rewrite its rows"
             )
         return replace(
             own,
@@ -317,7 +317,7 @@ class _Search:
             yield Proposal(RepairKind.REFS, tuple(map(str, findings)))
 
     def _entries(self, locations: Iterable[str]) -> list[mf.ManifestEntry]:
-        """The live entries of the branch about files at some locations."""
+        """Return the live entries of the branch for files at some locations."""
         wanted = {identity(location) for location in locations if location}
         entries: list[mf.ManifestEntry] = []
         for manifest in self._parent.manifests_of(self._head) if wanted else ():
@@ -328,34 +328,34 @@ class _Search:
 
 
 def _rebuilt(parent: cm.Parent, head: md.Snapshot) -> Proposal:
-    """The manifests of a snapshot that are lost, all of which can be told; an error if they cannot."""
+    """Return the lost manifests of a snapshot; raises an error if one cannot be reconstructed."""
     lost = unreadable_manifests(parent, head)
     evidence = []
     for manifest in lost:
         entries = rebuilt(parent, manifest)
         evidence.append(
-            f"{manifest.manifest_path} cannot be read; its {len(entries)} entries are known from other manifests, and have the"
-            " files, rows and partitions that the manifest list tells of it"
+            f"{manifest.manifest_path} cannot be read; its {len(entries)} entries are known from other manifests and match the"
+            " files, rows and partitions in the manifest list"
         )
     return Proposal(RepairKind.REBUILT_MANIFESTS, tuple(evidence), tuple(manifest.manifest_path for manifest in lost))
 
 
 def highest_row_id(metadata: md.TableMetadata) -> int:
-    """The end of the row ids that snapshots have reserved."""
+    """Return the end of the row ids that snapshots have reserved."""
     return max(map(end_of_row_ids, metadata.snapshots), default=0)
 
 
 def end_of_row_ids(snapshot: md.Snapshot) -> int:
-    """The end of the row ids that a snapshot has reserved; 0 if it has none."""
+    """Return the end of the row ids that a snapshot has reserved; 0 if it has none."""
     return (snapshot.first_row_id or 0) + (snapshot.added_rows or 0)
 
 
 class _Refused(errors.IcefloeError):
-    """A repair that is not done."""
+    """A repair that is refused."""
 
 
 def _problem(error: Exception) -> str:
-    return "no live entry is about it" if isinstance(error, KeyError) else str(error)
+    return "it has no live entry" if isinstance(error, KeyError) else str(error)
 
 
 def _locations(findings: Iterable[Finding]) -> list[str]:
@@ -371,7 +371,7 @@ def _paths(entries: Iterable[mf.ManifestEntry]) -> set[str]:
 
 
 def _comparable(file: mf.DataFile) -> str:
-    """All that an entry says of a file but its row ids, which each entry has of its own."""
+    """Return an entry without its row ids, which differ between entries."""
     return repr(replace(file, first_row_id=None))
 
 
@@ -386,7 +386,7 @@ def _is_whole(parent: cm.Parent, snapshot: md.Snapshot) -> bool:
 
 
 def _same_files(table: MaintainedTable, missing: Sequence[mf.DataFile]) -> dict[str, str]:
-    """Where files of the same name and length are under the table's location, if exactly one is."""
+    """Return the files under the table's location with the same name and length, if there is exactly one."""
     if not missing or table.metadata.location is None:
         return {}
     keys = {(file.file_path.rpartition("/")[2], file.file_size_in_bytes): file.file_path for file in missing}

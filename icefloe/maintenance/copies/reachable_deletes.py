@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from icefloe import manifests as mf, metadata as md
-from icefloe.maintenance.files.ownership import Ownership, delete_quietly, note_foreign
+from icefloe.commit import Ownership, delete_quietly, note_foreign
 from icefloe.maintenance.files.reachable import (
     live_content,
     manifest_lists_of,

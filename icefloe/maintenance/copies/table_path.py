@@ -15,8 +15,14 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe import errors, manifests as mf, metadata as md, properties as props
-from icefloe.maintenance.copies.moved_files import DeleteFile, FilesOfManifest, MovedFile, Relocation
+from icefloe import errors, manifests as mf, metadata as md
+from icefloe.maintenance.copies.moved_files import (
+    DeleteFile,
+    FilesOfManifest,
+    ListOfManifests,
+    MovedFile,
+    Relocation,
+)
 from icefloe.maintenance.copies.prefixes import Prefixes
 from icefloe.maintenance.copies.versions import Known, Versions
 from icefloe.maintenance.engines import Item, MaintenanceEngine, Result
@@ -67,11 +73,11 @@ def rewrite_table_path(
     return _Copy(table, request, engine, listener_or_bar(progress)).run()
 
 
-def _check_plain(metadata: md.TableMetadata) -> None:
-    if props.ENCRYPTION_KEY_ID.of(metadata.properties) is not None:
+def _check_vouched(versions: Versions, current: md.TableMetadata) -> None:
+    """The catalog vouches for the current metadata of an encrypted table alone, so that a copy ends with that."""
+    if mf.is_encrypted(current) and versions.end is not current:
         raise errors.EncryptionError(
-            "the table is encrypted; its manifests are bound to their keys, and cannot be written again for another location;"
-            " copy the rows to a new table instead"
+            "the table is encrypted, and its catalog vouches for its current metadata file alone; leave end_version out"
         )
 
 
@@ -115,7 +121,7 @@ class _Copy:
         self._listener = listener
         self._versions = Versions.of(table, request.start_version, request.end_version)
         self._end, self._start = self._versions.end, self._versions.start
-        _check_plain(self._end)
+        _check_vouched(self._versions, table.metadata)
         keeps_relative = allows(self._end.format_version, Feature.RELATIVE_PATHS)
         prefixes = Prefixes.of(request.source_prefix, request.target_prefix, keeps_relative=keeps_relative)
         staging = request.staging_location or f"{md.metadata_folder(self._end)}/copy-table-staging-{uuid.uuid4()}"
@@ -135,11 +141,12 @@ class _Copy:
         self._check_prefix()
         moved = self._manifests_and_content()
         lengths = {identity(file.path): file.size for file in moved}
-        self._lists(lengths)
+        keys = self._lists(lengths)
         known = statistics_in(self._start) if self._start else {}
         for path in statistics_in(self._end).keys() - known.keys():
             self._copy(path)
-        for file in self._map("metadata", self._relocation.moved_metadata, self._versions.files):
+        metadata = [(path, keys) for path in self._versions.files]
+        for file in self._map("metadata", self._relocation.moved_metadata, metadata):
             self._note(file)
         return RewrittenTablePath(
             self._versions.end_location.rpartition("/")[2],
@@ -179,7 +186,7 @@ class _Copy:
     def _manifests(self) -> tuple[list[mf.ManifestFile], list[mf.ManifestFile]]:
         """The manifests that the start does not lead to, and of the others those that new lists name."""
         needed = manifests_of(self._end, self._end.snapshots, self._storage)
-        listed = manifests_of(self._end, self._new_snapshots, self._storage)
+        listed = manifests_of(self._end, self._listing_snapshots, self._storage)
         new = [manifest for path, manifest in needed.items() if not self._known.has_manifest(path, manifest)]
         return new, [manifest for path, manifest in listed.items() if self._known.has_manifest(path, manifest)]
 
@@ -220,18 +227,40 @@ class _Copy:
         known = self._start.snapshots_by_id if self._start else {}
         return [snapshot for snapshot in self._end.snapshots if snapshot.snapshot_id not in known]
 
-    def _lists(self, lengths: Mapping[str, int]) -> None:
+    @cached_property
+    def _listing_snapshots(self) -> Sequence[md.Snapshot]:
+        """Those whose lists have to be looked into: keys of lists hold their lengths, so that all of encrypted tables are."""
+        return self._end.snapshots if mf.is_encrypted(self._end) else self._new_snapshots
+
+    def _lists(self, lengths: Mapping[str, int]) -> Mapping[str, bytes]:
+        """The lists that the copy lacks, written again; what is in the entries of keys whose lists have other lengths there."""
         source = mf.SnapshotManifests(
             self._end, self._storage.read, self._storage.limits, keyring=self._storage.keyring
         )
-        tasks = []
-        for snapshot in self._new_snapshots:
+        tasks: dict[int, ListOfManifests] = {}
+        for snapshot in self._listing_snapshots:
             location = source.list_location(snapshot)
             if location is not None:
                 own = (identity(manifest.manifest_path) for manifest in source.of(snapshot))
-                tasks.append((location, {path: lengths[path] for path in own}))
-        for file in self._map("lists", self._relocation.moved_list, tasks):
+                key = mf.list_key(self._end, snapshot, self._storage.keyring)
+                tasks[snapshot.snapshot_id] = ListOfManifests(location, {path: lengths[path] for path in own}, key)
+        new = {snapshot.snapshot_id for snapshot in self._new_snapshots}
+        lists = list(self._map("lists", self._relocation.moved_list, [tasks[i] for i in tasks if i in new]))
+        for file in lists:
             self._note(file)
+        if len(tasks) > len(lists):
+            old = [task for snapshot_id, task in tasks.items() if snapshot_id not in new]
+            lists += self._map("lists", self._relocation.list_at_target, old)
+        return self._keys_of({file.path: file.size for file in lists}, tasks)
+
+    def _keys_of(self, sizes: Mapping[str, int], tasks: Mapping[int, ListOfManifests]) -> Mapping[str, bytes]:
+        found = {}
+        for snapshot_id, task in tasks.items():
+            key, key_id = task.key, self._end.snapshots_by_id[snapshot_id].key_id
+            if key is not None and key_id is not None and key.file_length not in (None, sizes[task.path]):
+                assert self._storage.keyring is not None, "it opened the list"
+                found[key_id] = self._storage.keyring.resealed(self._end, key_id, key.of_length(sizes[task.path]))
+        return found
 
     def _map(self, stage: str, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
         counter = Stage(stage, len(items), self._listener)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from icefloe import commit as cm, manifests as mf
-from icefloe.maintenance.files.ownership import delete_quietly
+from icefloe.commit import delete_quietly
 from icefloe.maintenance.options import Options
 from icefloe.maintenance.rewrite.options import MAX_COMMITS, PARTIAL_PROGRESS
 from icefloe.storage import Storage

@@ -1,1 +1,1 @@
-"""Snapshots that leave a table, and the files that only they needed."""
+"""Expiry of snapshots and of the files that only they reference."""

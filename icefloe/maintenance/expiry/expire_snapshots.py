@@ -1,10 +1,10 @@
-"""Expiry of snapshots with their files: what was reachable before the commit, and is not by metadata read after it.
+"""Expiry of snapshots and their files: files reachable before the commit but not from metadata read after it.
 
-Before is what the commit was prepared on, not what the handle knew when it was asked for. Once the commit happened, nothing
-is an error any more: files that cannot be told to be unneeded stay behind, with a note in the log, and the next expiry tries
-again.
+"Before" is the state that the commit was prepared on, not that of the handle. Nothing after the commit raises an error:
+files that cannot be proven unneeded are kept and logged, and the next expiry tries again.
 """
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -13,36 +13,38 @@ import numpy as np
 import pyarrow.compute as pc
 
 from icefloe import commit as cm, errors, metadata as md
+from icefloe.commit import Ownership
 from icefloe.maintenance.engines import MaintenanceEngine, Threads
 from icefloe.maintenance.expiry.expired_files import MOST_LOCATIONS, ExpiredFiles, ExpiryPlan
 from icefloe.maintenance.expiry.intent import ExpiryIntent, intents_of, new_location
 from icefloe.maintenance.expiry.unneeded import KINDS, Departure, Search, unneeded_files
 from icefloe.maintenance.files.deleting import DeleteSettings, Deletions, delete_files
-from icefloe.maintenance.files.ownership import LOG, Ownership
 from icefloe.maintenance.maintained_table import Changes, MaintainedTable
 from icefloe.progress import Listener, silent
 from icefloe.storage import Storage
 
+LOG = logging.getLogger(__name__)
+
 _ATTEMPTS = 3
-_WHY = "needed by no snapshot any more"
+_WHY = "no longer referenced by any snapshot"
 GRACE_MS = 300_000
-"""How long files of snapshots that were on no branch stay, where a catalog cannot see that they come back meanwhile."""
+"""Grace period for files of snapshots that were on no branch, where the catalog cannot detect that a commit restores them."""
 
 
 class Cleanup(Enum):
-    """What is deleted after snapshots left the table."""
+    """Which files are deleted after snapshots expire."""
 
     ALL = "all"
-    """All files that nothing needs any more."""
+    """All files that are no longer referenced."""
     METADATA = "metadata"
-    """Manifests, manifest lists and statistics; data and delete files stay."""
+    """Manifests, manifest lists and statistics; data and delete files are kept."""
     NONE = "none"
     """Nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExpiryRequest:
-    """What is to go, and how."""
+    """What to expire, and how."""
 
     change: cm.Expire | cm.DropSnapshots
     clean_metadata: bool = False
@@ -51,27 +53,27 @@ class ExpiryRequest:
     max_concurrent_deletes: int | None = None
     listener: Listener = silent
     grace_ms: int | None = None
-    """How long files of snapshots stay that were on no branch; None: as long as the catalog needs."""
+    """Grace period for files of snapshots that were on no branch; None: depends on the catalog."""
 
     def deleting(self, storage: Storage) -> DeleteSettings:
-        """How files are deleted."""
+        """Return how to delete files."""
         return DeleteSettings(storage, self.engine, self.listener, self.max_concurrent_deletes)
 
     def search(self, storage: Storage, with_content: bool) -> Search:
-        """How files are looked for."""
+        """Return how to search for files."""
         return Search(storage, self.engine, self.listener, with_content)
 
     def grace_of(self, table: MaintainedTable) -> int:
-        """How long files stay, in milliseconds."""
+        """Return the grace period in milliseconds."""
         if self.grace_ms is not None:
             return self.grace_ms
         return 0 if table.surroundings and table.surroundings.sees_every_commit else GRACE_MS
 
 
 def expire_snapshots(table: MaintainedTable, request: ExpiryRequest) -> ExpiredFiles:
-    """Drop snapshots from the table, and on request what only they needed of its metadata; then delete their files.
+    """Expire snapshots and, on request, metadata that only they use; then delete their files.
 
-    Files of earlier expiries that were killed are deleted, too.
+    Also deletes files left over by earlier expiries that were killed.
     """
     request.deleting(table.storage)
     done, intent = _commit(table, request)
@@ -88,14 +90,14 @@ def expire_snapshots(table: MaintainedTable, request: ExpiryRequest) -> ExpiredF
             deletions.add(_delete_unneeded(table, before, expired, held, request))
             _settle(intent, deletions, held, request.grace_of(table), table.storage)
         deletions.add(_finish_others(table, request, intent))
-    except Exception as error:  # noqa: BLE001 - the commit happened, whatever is the matter with files
-        LOG.warning("files of %d expired snapshots stay behind: %s", len(expired), error)
+    except Exception as error:  # noqa: BLE001 - the commit succeeded, whatever happens to files
+        LOG.warning("files of %d expired snapshots were not deleted: %s", len(expired), error)
         return replace(_with_counts(result, deletions), held_back=held, problem=str(error))
     return replace(_with_counts(result, deletions), held_back=held)
 
 
 def plan_expiry(table: MaintainedTable, request: ExpiryRequest) -> ExpiryPlan:
-    """What an expiry would do now; nothing is changed."""
+    """Plan an expiry on the current state, without changing anything."""
     changes = _changes(table, request)
     before, after = changes.base.metadata, changes.table_metadata
     changes.abandon()
@@ -132,7 +134,7 @@ def _gone(before: md.TableMetadata, after: md.TableMetadata) -> tuple[int, ...]:
 
 
 def _commit(table: MaintainedTable, request: ExpiryRequest) -> tuple[cm.Committed, ExpiryIntent | None]:
-    """Drop the snapshots; the intent says what is to be deleted then, and stays if nobody knows whether they are gone."""
+    """Commit the expiry; the intent says what to delete next, and is kept if the outcome is unknown."""
     changes = _changes(table, request)
     intent = _intent(changes, request)
     if intent is not None:
@@ -159,7 +161,7 @@ def _intent(changes: Changes, request: ExpiryRequest) -> ExpiryIntent | None:
 
 
 def _of_base(intent: ExpiryIntent, done: cm.Committed, storage: Storage) -> ExpiryIntent:
-    """The intent as it was committed: others may have been faster, so that it was prepared again on another state."""
+    """Return the intent as committed: after a conflict the commit may have been prepared again on another state."""
     if done.base is None or done.base.metadata_location in (None, intent.metadata_location):
         return intent
     expired = _gone(done.base.metadata, done.state.metadata)
@@ -169,7 +171,7 @@ def _of_base(intent: ExpiryIntent, done: cm.Committed, storage: Storage) -> Expi
 
 
 def _held_back(before: md.TableMetadata, expired: Iterable[int], grace_ms: int) -> tuple[int, ...]:
-    """The snapshots that a commit under way could still bring back: those that no branch or tag led to."""
+    """Return the snapshots that a concurrent commit could still restore: those that were on no branch or tag."""
     if grace_ms <= 0:
         return ()
     reached = {ancestor.snapshot_id for ref in before.refs.values() for ancestor in before.ancestors(ref.snapshot_id)}
@@ -186,15 +188,15 @@ def _delete_unneeded(
     with_content: bool | None = None,
     attempts: int = _ATTEMPTS,
 ) -> Deletions:
-    """Delete what the table does not need any more, as it is now."""
-    # Others may have committed meanwhile, so what is still needed is read anew (FAILURES, rule 8).
+    """Delete what the current state of the table no longer needs."""
+    # There may be concurrent commits, so read again what is still needed (FAILURES, rule 8).
     after = table.refresh().metadata
     leaving = tuple(each for each in expired if each not in after.snapshots_by_id and each not in held)
     all_files = request.cleanup is Cleanup.ALL if with_content is None else with_content
     try:
         files = unneeded_files(Departure(before, after, leaving, held), request.search(table.storage, all_files))
     except errors.LocationNotFoundError:
-        # What is missing may have expired since the table was read, with files that others delete.
+        # Missing files may belong to snapshots that expired since the table was read, and that others delete.
         if attempts == 1:
             raise
         return _delete_unneeded(table, before, expired, held, request, with_content=with_content, attempts=attempts - 1)
@@ -203,7 +205,7 @@ def _delete_unneeded(
 
 
 def _settle(intent: ExpiryIntent, deletions: Deletions, held: tuple[int, ...], grace_ms: int, storage: Storage) -> None:
-    """Forget the intent if all is done, else keep it for the next expiry."""
+    """Remove the intent if everything is done, otherwise keep it for the next expiry."""
     if held:
         replace(intent, snapshot_ids=held, not_before_ms=cm.now_ms() + grace_ms).write(storage)
     elif not deletions.failed_count:
@@ -211,7 +213,7 @@ def _settle(intent: ExpiryIntent, deletions: Deletions, held: tuple[int, ...], g
 
 
 def _finish_others(table: MaintainedTable, request: ExpiryRequest, own: ExpiryIntent | None) -> Deletions:
-    """Delete what earlier expiries announced, and have not deleted."""
+    """Delete what earlier expiries announced but did not delete."""
     deletions = Deletions()
     for intent in list(intents_of(table.metadata, table.storage)):
         if own is None or intent.location != own.location:

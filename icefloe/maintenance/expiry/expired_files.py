@@ -1,4 +1,4 @@
-"""What an expiry did, and what one would do: values that can be shown, saved and, for a plan, run."""
+"""Result and plan of an expiry."""
 
 import json
 from collections.abc import Callable
@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from icefloe.maintenance.expiry.unneeded import KINDS
 
 MOST_LOCATIONS = 20_000
-"""How many files a plan names."""
+"""Maximum number of files listed in a plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExpiredFiles:
-    """What an expiry deleted, or would have: the counts of Java's procedure, and the snapshots."""
+    """Result of an expiry: the counts of Java's procedure, and the expired snapshots."""
 
     snapshot_ids: tuple[int, ...] = ()
     deleted_data_files_count: int = 0
@@ -22,21 +22,21 @@ class ExpiredFiles:
     deleted_manifest_lists_count: int = 0
     deleted_statistics_files_count: int = 0
     refs: tuple[str, ...] = field(default=(), kw_only=True)
-    """Branches and tags that expired themselves."""
+    """Expired branches and tags."""
     deleted_bytes: int = field(default=0, kw_only=True)
-    """The size of the deleted files."""
+    """Total size of the deleted files."""
     left_alone: tuple[str, ...] = field(default=(), kw_only=True)
-    """Files that nothing needs any more, and that are not deleted: they lie outside of the table's locations. At most 1,000."""
+    """Unreferenced files that were kept because they are outside the table's locations; at most 1,000."""
     failed: tuple[str, ...] = field(default=(), kw_only=True)
     """Files that could not be deleted, at most 1,000; the next expiry tries again."""
     held_back: tuple[int, ...] = field(default=(), kw_only=True)
-    """Snapshots that are gone, and whose files a later expiry deletes, once the time of grace is over."""
+    """Expired snapshots whose files a later expiry deletes, after the grace period."""
     problem: str | None = field(default=None, kw_only=True)
-    """Why no file was deleted, although snapshots are gone: their files stay behind until the next expiry."""
+    """Why no files were deleted although snapshots expired; the next expiry tries again."""
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """The counts of files, in the order of Java's procedure."""
+        """Return the file counts in the order of Java's procedure."""
         return (
             self.deleted_data_files_count,
             self.deleted_position_delete_files_count,
@@ -49,25 +49,25 @@ class ExpiredFiles:
 
 @dataclass(frozen=True, slots=True)
 class ExpiryPlan:
-    """What an expiry would do now: which snapshots and refs leave, and how many files nothing would need any more."""
+    """Plan of an expiry: snapshots and refs to expire, and files to delete."""
 
     snapshot_ids: tuple[int, ...]
     refs: tuple[tuple[str, int], ...]
-    """Branches and tags that expire, each with its snapshot."""
+    """Branches and tags to expire, with their snapshots."""
     counts: tuple[int, ...]
-    """How many files would be deleted, in the order of Java's procedure."""
+    """Number of files to delete, in the order of Java's procedure."""
     bytes: int
-    """Their size."""
+    """Total size of the files to delete."""
     locations: tuple[str, ...]
-    """Which files, at most 20,000."""
+    """The files to delete; at most 20,000."""
     _expire: Callable[["ExpiryPlan"], ExpiredFiles] = field(repr=False, compare=False)
 
     def run(self) -> ExpiredFiles:
-        """Drop exactly these snapshots and refs; an error if one of them is needed by now. Files are looked for anew."""
+        """Expire exactly these snapshots and refs; fails if one of them is needed now. Files are determined again."""
         return self._expire(self)
 
     def to_json(self) -> str:
-        """The plan as a JSON document."""
+        """Return the plan as JSON."""
         files = dict(zip(KINDS, self.counts, strict=True))
         document = {"snapshot-ids": self.snapshot_ids, "refs": dict(self.refs), "files": files, "bytes": self.bytes}
         return json.dumps(document | {"locations": self.locations}, indent=2)

@@ -1,4 +1,4 @@
-"""Expiry and the removal of orphans, under their names; `Maintenance` offers them beside the others."""
+"""Snapshot expiry and orphan file removal, as methods of `Maintenance`."""
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Mapping
@@ -33,9 +33,9 @@ from icefloe.progress import Listener, listener_or_bar
 
 
 class ExpireSnapshots:
-    """Snapshots to drop, chosen one after the other; nothing happens before `commit`, or the end of a `with` block.
+    """A builder that selects snapshots to expire; nothing happens before `commit` or the end of a `with` block.
 
-    Unlike PyIceberg, `commit` deletes the files, too, that only these snapshots needed.
+    Unlike in PyIceberg, `commit` also deletes the files that only these snapshots reference.
     """
 
     def __init__(self, expire: Callable[[cm.Expire], ExpiredFiles]) -> None:
@@ -45,26 +45,26 @@ class ExpireSnapshots:
         self._retain_last: int | None = None
 
     def by_id(self, snapshot_id: int) -> Self:
-        """Drop this snapshot."""
+        """Expire this snapshot."""
         return self.by_ids([snapshot_id])
 
     def by_ids(self, snapshot_ids: Iterable[int]) -> Self:
-        """Drop these snapshots."""
+        """Expire these snapshots."""
         self._ids += tuple(snapshot_ids)
         return self
 
     def older_than(self, moment: int | dt.datetime) -> Self:
-        """Drop snapshots older than a time, in milliseconds or as a datetime with a zone."""
+        """Expire snapshots older than a time, in milliseconds or as a datetime with a time zone."""
         self._older_than_ms = milliseconds(moment)
         return self
 
     def retain_last(self, count: int) -> Self:
-        """Keep this many snapshots of each branch in any case."""
+        """Always keep this many snapshots of each branch."""
         self._retain_last = count
         return self
 
     def commit(self) -> ExpiredFiles:
-        """Do it; nothing if nothing was chosen."""
+        """Expire the selected snapshots; does nothing if none were selected."""
         if self._older_than_ms is None and self._retain_last is None and not self._ids:
             return ExpiredFiles()
         return self._expire(cm.Expire(self._older_than_ms, self._retain_last, self._ids))
@@ -80,7 +80,7 @@ class ExpireSnapshots:
 
 
 class CleanupMaintenance(OfTable):
-    """What can be done about files that one table does not need."""
+    """Procedures that remove files that a table does not need."""
 
     @overload
     def expire_snapshots(self) -> ExpireSnapshots: ...
@@ -137,27 +137,27 @@ class CleanupMaintenance(OfTable):
         progress: Listener | None = None,
         dry_run: bool = False,
     ) -> ExpiredFiles | ExpiryPlan | ExpireSnapshots:
-        """Drop snapshots, and delete the files that only they needed.
+        """Expire snapshots and delete the files that only they reference.
 
         Args:
-            older_than: drop snapshots older than this time, in milliseconds or as a datetime with a zone.
-            retain_last: keep this many snapshots of each branch in any case.
-            snapshot_ids: drop these snapshots.
-            by_retention: drop what the table's own retention lets go (`history.expire.max-snapshot-age-ms` and its siblings),
-                as any call with arguments does that names neither a time nor snapshots.
-            delete_files: whether files that nothing needs any more are deleted; False is `cleanup="none"`.
-            clean_expired_metadata: also drop schemas and partition specs that no remaining snapshot needs.
-            cleanup: which files are deleted: all, only manifests, manifest lists and statistics, or none.
-            max_concurrent_deletes: how many batches of 1,000 files are deleted at a time.
-            grace: how long files of snapshots that were on no branch are left to a later expiry; by default 5 minutes where
-                the catalog cannot see that a commit brings them back, and else not at all.
-            engine: what reads manifests and deletes files: None for this process, a Spark session, or `"spark"`.
-            progress: called for each step; a bar on a terminal without it.
-            dry_run: return a plan: which snapshots, refs and files would go, and how many bytes.
+            older_than: expire snapshots older than this time, in milliseconds or as a datetime with a time zone.
+            retain_last: always keep this many snapshots of each branch.
+            snapshot_ids: expire these snapshots.
+            by_retention: expire according to the table's retention (`history.expire.max-snapshot-age-ms` and related
+                properties); implied by any call with arguments but neither a time nor snapshots.
+            delete_files: whether to delete files that are no longer referenced; False is the same as `cleanup="none"`.
+            clean_expired_metadata: also remove schemas and partition specs that no remaining snapshot uses.
+            cleanup: which files to delete: all, only manifests, manifest lists and statistics (`"metadata"`), or none.
+            max_concurrent_deletes: number of concurrent batches of 1,000 deletes.
+            grace: grace period for files of snapshots that were on no branch, which are left to a later expiry; by default
+                5 minutes if the catalog cannot detect that a commit restores them, otherwise none.
+            engine: what reads manifests and deletes files: None for this process, `"spark"` or a Spark session.
+            progress: called for each step; by default a progress bar is shown on terminals.
+            dry_run: return a plan with the snapshots, refs, files and bytes to remove.
 
-        Snapshots that a branch or tag keeps stay, and so do younger ones that no branch leads to. Without any argument nothing
-        happens yet: what is returned can be told what to drop, and does it on `commit`, as in PyIceberg. What an expiry that
-        was killed has left is deleted, too.
+        Snapshots retained by a branch or tag are kept, and so are younger ones that are on no branch. A call without
+        arguments does nothing yet and returns a builder that expires the selected snapshots on `commit`, as in PyIceberg.
+        Also finishes earlier expiries that were killed.
         """
         ids = tuple(snapshot_ids)
         request = ExpiryRequest(
@@ -229,26 +229,26 @@ class CleanupMaintenance(OfTable):
         progress: Listener | None = None,
         dry_run: bool = False,
     ) -> OrphanFiles | OrphanPlan:
-        """Delete files beneath the table's location that nothing of the table needs.
+        """Delete files under the table's location that the table does not reference.
 
         Args:
-            older_than: only files older than this time, in milliseconds or as a datetime with a zone; 3 days ago by default,
-                and at least 24 hours ago.
-            location: where to look, in place of the table's location; one of its own folders.
-            equal_schemes: schemes that are equal, such as `{"s3a,s3n": "s3"}`, which are in any case.
-            equal_authorities: authorities that are equal, such as `{"nn1,nn2": "cluster"}`.
-            prefix_mismatch_mode: what to do if a path is needed under another scheme or authority: `"error"` deletes nothing,
-                `"ignore"` keeps such files, `"delete"` deletes them.
-            file_list: the files in place of a listing: `file_path` and `last_modified`, and maybe `size`.
-            force: take younger files, and a location that is not one of the table's.
-            max_files: delete at most so many; the next run goes on.
-            max_concurrent_deletes: how many batches of 1,000 files are deleted at a time.
-            stream_results: name the first 20,000 orphans only.
-            engine: what lists folders and deletes files: None for this process, a Spark session, or `"spark"`.
-            progress: called for each step; a bar on a terminal without it.
-            dry_run: return the orphans as a plan, and delete nothing.
+            older_than: only files older than this time, in milliseconds or as a datetime with a time zone; 3 days ago by
+                default, and at least 24 hours ago.
+            location: where to search instead of the table's location; must be one of its own folders.
+            equal_schemes: schemes to treat as equal, such as `{"s3a,s3n": "s3"}` (always included).
+            equal_authorities: authorities to treat as equal, such as `{"nn1,nn2": "cluster"}`.
+            prefix_mismatch_mode: what to do if a path is referenced with another scheme or authority: `"error"` deletes
+                nothing, `"ignore"` keeps such files, `"delete"` deletes them.
+            file_list: files to use instead of a listing: `file_path`, `last_modified` and optionally `size`.
+            force: allow younger files, and a location that does not belong to the table.
+            max_files: maximum number of files to delete; the next run continues.
+            max_concurrent_deletes: number of concurrent batches of 1,000 deletes.
+            stream_results: report only the first 20,000 orphan files.
+            engine: what lists folders and deletes files: None for this process, `"spark"` or a Spark session.
+            progress: called for each step; by default a progress bar is shown on terminals.
+            dry_run: return the orphan files as a plan without deleting them.
 
-        Refused if the table says `gc.enabled=false`, or if another table lives beneath the location.
+        Raises an error if the table has `gc.enabled=false`, or if another table is under the location.
         """
         now = cm.now_ms()
         limit = now - 3 * DAY_MS if older_than is None else milliseconds(older_than)
@@ -273,4 +273,4 @@ def _cleanup(text: str) -> Cleanup:
     try:
         return Cleanup(text)
     except ValueError:
-        raise errors.InvalidInputError(f"cleanup is {text!r}; it must be 'all', 'metadata' or 'none'") from None
+        raise errors.InvalidInputError(f"cleanup must be 'all', 'metadata' or 'none', not {text!r}") from None

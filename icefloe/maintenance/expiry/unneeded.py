@@ -6,6 +6,7 @@ and partitions of manifests never rule one out: a picked, rolled back or re-adde
 An entry that says DELETED neither keeps a file nor condemns it; only what is live in what stays counts (FAILURES, rule 8).
 """
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -17,13 +18,14 @@ import pyarrow.compute as pc
 
 from icefloe import errors, manifests as mf, metadata as md, parallel
 from icefloe.maintenance.engines import MaintenanceEngine, in_rounds, reader_of
-from icefloe.maintenance.files.ownership import LOG
 from icefloe.maintenance.files.path_hashes import Hashes, location_hashes
 from icefloe.maintenance.files.path_set import PathSet
 from icefloe.maintenance.files.reachable import statistics_in
 from icefloe.maintenance.files.spool import Spool
 from icefloe.progress import Listener, Stage
 from icefloe.storage import Storage, identities, identity
+
+LOG = logging.getLogger(__name__)
 
 KINDS = (*(content.name.lower() for content in mf.FileContent), "manifest", "manifest_list", "statistics")
 """What a file is, by number, in the order of the counts of Java's procedure."""

@@ -4,6 +4,7 @@ The order is that of the files: all batches of one group are through before the 
 between leaves the way to all that is left.
 """
 
+import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,13 +14,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe.commit import Ownership, note_foreign
 from icefloe.errors import InvalidInputError
 from icefloe.maintenance.engines import MaintenanceEngine, Threads, in_rounds
 from icefloe.maintenance.expiry.unneeded import KINDS, MANIFEST
-from icefloe.maintenance.files.ownership import LOG, Ownership, note_foreign
 from icefloe.maintenance.files.spool import Spool
 from icefloe.progress import Listener, Progress
 from icefloe.storage import Storage
+
+LOG = logging.getLogger(__name__)
 
 BATCH = 1_000
 """What one request to S3 can delete."""

@@ -1,4 +1,4 @@
-"""What the files of a table take: those of the current rows, those that only history needs, metadata, and those that nothing names."""
+"""Storage used by the files of a table: current rows, history alone, metadata, and unreferenced files."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _SIZES = pa.schema([("path", pa.string()), ("size", pa.int64())])
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Some files, and what they take."""
+    """Number and size of files."""
 
     files: int = 0
     bytes: int = 0
@@ -35,25 +35,25 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class StorageLayout:
-    """The files of a table by what they are for."""
+    """Files of a table by purpose."""
 
     live: Share
     """Data and delete files of the current snapshot."""
     history: Share
-    """Data and delete files that only other snapshots need: expiry frees them, once branches and tags let them go."""
+    """Data and delete files that only other snapshots reference; freed by expiry, unless branches and tags retain them."""
     metadata: Share
     """Metadata files, manifest lists, manifests and statistics."""
     unreferenced: Share
-    """Files beneath the table's location that the table does not name; those of writers at work are among them."""
+    """Files under the table's location that the table does not reference, including those of running writers."""
 
     @property
     def total(self) -> Share:
-        """All of them."""
+        """All files."""
         return self.live + self.history + self.metadata + self.unreferenced
 
 
 def storage_layout(table: MaintainedTable, progress: Listener | None = None) -> StorageLayout:
-    """The layout of the newest state; manifests are read, and the location is listed, both as streams."""
+    """Return the layout of the latest state; manifests and the listing of the location are streamed."""
     metadata = table.refresh().metadata
     inspect = Inspect(metadata, table.storage, table.metadata_location)
     stage = Stage("storage", 3, listener_or_bar(progress))
@@ -75,7 +75,7 @@ def storage_layout(table: MaintainedTable, progress: Listener | None = None) -> 
 
 
 def _new(files: MetadataScan, known: PathSet) -> Share:
-    """What the files take that are not known yet; they are from then on."""
+    """Return the share of files that were not seen before, and record them."""
     share = Share()
     for batch in files.to_arrow_batch_reader():
         is_new = known.add_new(location_hashes(batch.column(0)))
@@ -86,7 +86,7 @@ def _new(files: MetadataScan, known: PathSet) -> Share:
 
 @dataclass(frozen=True, slots=True)
 class PartitionShare:
-    """What the files of one partition take."""
+    """Storage used by the files of a partition."""
 
     partition: dict[str, object]
     live: Share
@@ -95,17 +95,17 @@ class PartitionShare:
 
 @dataclass(frozen=True, slots=True)
 class RefShare:
-    """What the files of a branch or tag take."""
+    """Storage used by the files of a branch or tag."""
 
     ref: str
     all: Share
     """Data and delete files of its snapshot."""
     alone: Share
-    """Those that no other branch or tag has."""
+    """Files that no other branch or tag has."""
 
 
 def storage_by_partition(table: MaintainedTable) -> list[PartitionShare]:
-    """Data and delete files by partition, the largest first."""
+    """Return data and delete files by partition, largest first."""
     metadata = table.refresh().metadata
     inspect = Inspect(metadata, table.storage, table.metadata_location)
     columns = ("file_path", "file_size_in_bytes", "partition") if _has_partitions(metadata) else _PATH_AND_SIZE
@@ -118,7 +118,7 @@ def storage_by_partition(table: MaintainedTable) -> list[PartitionShare]:
         summed = part.group_by(keys).aggregate([("size", "sum"), ("size", "count")])
         for row in summed.to_pylist():
             if not row["size_count"]:
-                # Without partitions there is a group even of no files.
+                # An unpartitioned table has a group even without files.
                 continue
             known = shares.setdefault(tuple(row[key] for key in keys), [Share(), Share()])
             known[number] = Share(row["size_count"], row["size_sum"])
@@ -128,7 +128,7 @@ def storage_by_partition(table: MaintainedTable) -> list[PartitionShare]:
 
 
 def storage_by_ref(table: MaintainedTable) -> list[RefShare]:
-    """Data and delete files by branch and tag, the largest first."""
+    """Return data and delete files by branch and tag, largest first."""
     metadata = table.refresh().metadata
     inspect = Inspect(metadata, table.storage, table.metadata_location)
     files = {
@@ -147,12 +147,12 @@ def storage_by_ref(table: MaintainedTable) -> list[RefShare]:
 
 
 def _has_partitions(metadata: md.TableMetadata) -> bool:
-    """Whether some spec of the table has fields."""
+    """Whether any spec of the table has fields."""
     return any(spec.fields for spec in metadata.partition_specs)
 
 
 def _once(files: pa.Table) -> pa.Table:
-    """Each file once, with the fields of its partition as columns."""
+    """Return each file once, with its partition fields as columns."""
     sized = pa.table(
         {
             "path": pa.chunked_array([identities(chunk) for chunk in files["file_path"].chunks], pa.string()),
@@ -169,7 +169,7 @@ def _once(files: pa.Table) -> pa.Table:
 
 
 class _Listed:
-    """Adds up a listing: files that metadata names without their sizes, and files that nothing names."""
+    """Totals of a listing: files that metadata references without their sizes, and unreferenced files."""
 
     def __init__(self, needed: PathSet, named: pa.Array) -> None:
         self._needed = needed
@@ -178,19 +178,19 @@ class _Listed:
         self.unreferenced = Share()
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Count one more part."""
+        """Add a batch."""
         self.named += _share(batch.filter(pc.is_in(identities(batch["path"]), self._of_named)))
         self.unreferenced += _share(batch.filter(pa.array(~self._needed.contains(batch["path"]))))
 
 
 def _named(metadata: md.TableMetadata, location: str | None) -> pa.Array:
-    """Files of the table whose sizes are known to a listing alone."""
+    """Return files of the table whose sizes only a listing provides."""
     names = {*manifest_lists_of(metadata), *statistics_in(metadata), *metadata_files_of(metadata, location)}
     return pa.array(sorted(names), pa.string())
 
 
 def _distinct(table: pa.Table) -> pa.RecordBatch:
-    """Each file once, by the normal form of its path."""
+    """Return each file once, by its normalized path."""
     paths = [identities(chunk) for chunk in table.column(0).chunks]
     sized = pa.table({"path": pa.chunked_array(paths, pa.string()), "size": table.column(1).cast(pa.int64())})
     once = sized.group_by("path").aggregate([("size", "max")]).rename_columns(["path", "size"])

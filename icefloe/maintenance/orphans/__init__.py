@@ -1,1 +1,1 @@
-"""Files beneath a table that nothing of it needs."""
+"""Orphan files: files under a table's location that the table does not reference."""

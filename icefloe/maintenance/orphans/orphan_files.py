@@ -1,7 +1,7 @@
-"""Removal of orphans: files beneath a table's location, old enough, that nothing of the table needs.
+"""Orphan file removal: files under a table's location, old enough, that the table does not reference.
 
-What is needed is known before the listing, so that little of the listing waits on disk, and it is brought up to date after it and
-before each batch of deletes, by the catalog's pointer: a file that was committed meanwhile stays, however old (FAILURES, rule 9).
+The referenced files are collected before the listing, so that little of it is buffered on disk, and updated from the catalog
+after it and before each batch of deletes: a file committed in between is kept, however old (FAILURES, rule 9).
 """
 
 import json
@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icefloe.commit import Ownership
 from icefloe.errors import InvalidInputError, ValidationError
 from icefloe.maintenance.engines import MaintenanceEngine, in_rounds
 from icefloe.maintenance.expiry.unneeded import FILES
 from icefloe.maintenance.files.deleting import BATCH, DeleteSettings, Deletions, delete_batch, resized
-from icefloe.maintenance.files.ownership import Ownership
 from icefloe.maintenance.files.spool import Spool
 from icefloe.maintenance.maintained_table import MaintainedTable
 from icefloe.maintenance.orphans.keys import Prefixes
@@ -29,36 +29,36 @@ from icefloe.progress import Listener, Progress
 from icefloe.storage import Storage
 
 MOST_STREAMED = 20_000
-"""How many locations a result names whose files were deleted as they came."""
+"""Maximum number of locations in the result of a streaming run."""
 _METADATA = r"\.metadata\.json(\.gz)?$"
 _METADATA_FILES = pa.schema([("location", pa.string())])
 _MOST_CONFLICTS = 1_000
 
 
 class PrefixMismatch(Enum):
-    """What happens to a file whose path is needed under another scheme or authority."""
+    """What to do with a file whose path is referenced with another scheme or authority."""
 
     ERROR = "error"
-    """Nothing is deleted."""
+    """Delete nothing."""
     IGNORE = "ignore"
-    """It stays."""
+    """Keep the file."""
     DELETE = "delete"
-    """It goes."""
+    """Delete the file."""
 
     @staticmethod
     def named(text: str) -> "PrefixMismatch":
-        """The mode of a name in any case."""
+        """Return the mode by its case-insensitive name."""
         try:
             return PrefixMismatch(text.lower())
         except ValueError:
             raise InvalidInputError(
-                f"prefix_mismatch_mode is {text!r}; it must be 'error', 'ignore' or 'delete'"
+                f"prefix_mismatch_mode must be 'error', 'ignore' or 'delete', not {text!r}"
             ) from None
 
 
 @dataclass(frozen=True, slots=True)
 class OrphanRequest:
-    """What is looked for, where and how."""
+    """What to search for, where and how."""
 
     older_than_ms: int
     engine: MaintenanceEngine
@@ -73,31 +73,31 @@ class OrphanRequest:
     most_named: int | None = None
 
     def deleting(self, storage: Storage) -> DeleteSettings:
-        """How files are deleted."""
+        """Return how to delete files."""
         return DeleteSettings(storage, self.engine, self.listener, self.max_concurrent_deletes)
 
 
 @dataclass(frozen=True, slots=True)
 class OrphanFiles:
-    """The orphans that were deleted, or could not be."""
+    """Result of an orphan file removal."""
 
     orphan_file_location: pa.ChunkedArray
-    """Where they were: all of them, or the first 20,000 of a run that streams."""
+    """Locations of the orphan files: all of them, or the first 20,000 of a streaming run."""
     count: int = 0
-    """How many orphans there were."""
+    """Number of orphan files."""
     bytes: int = 0
-    """Their size."""
+    """Total size."""
     failed: tuple[str, ...] = ()
-    """Those that could not be deleted, at most 1,000."""
+    """Files that could not be deleted; at most 1,000."""
 
     def __str__(self) -> str:
         failed = f"; {len(self.failed)} could not be deleted" if self.failed else ""
-        return f"{self.count} orphans, {self.bytes:,} bytes{failed}"
+        return f"{self.count} orphan files, {self.bytes:,} bytes{failed}"
 
 
 @dataclass(frozen=True, slots=True)
 class OrphanPlan:
-    """The orphans that there are now."""
+    """The current orphan files."""
 
     orphan_file_location: pa.ChunkedArray
     count: int
@@ -105,26 +105,26 @@ class OrphanPlan:
     _delete: Callable[[], OrphanFiles] = field(repr=False, compare=False)
 
     def run(self) -> OrphanFiles:
-        """Delete exactly these files, but for those that the table needs by now."""
+        """Delete exactly these files, except those that the table references by now."""
         return self._delete()
 
     def to_json(self) -> str:
-        """The plan as a JSON document."""
+        """Return the plan as JSON."""
         document = {"count": self.count, "bytes": self.bytes}
         return json.dumps(document | {"locations": self.orphan_file_location.to_pylist()}, indent=2)
 
     def __str__(self) -> str:
-        return f"{self.count} orphans would be deleted, {self.bytes:,} bytes"
+        return f"{self.count} orphan files would be deleted, {self.bytes:,} bytes"
 
 
 def remove_orphan_files(table: MaintainedTable, request: OrphanRequest) -> OrphanFiles:
-    """Delete the files that nothing needs."""
+    """Delete orphan files."""
     with NeededFiles(table, request.prefixes, request.engine) as needed, _orphans(table, request, needed) as orphans:
         return _delete(table, request, needed, orphans)
 
 
 def plan_orphan_files(table: MaintainedTable, request: OrphanRequest) -> OrphanPlan:
-    """The files that nothing needs; they are not deleted."""
+    """Find orphan files without deleting them."""
     with NeededFiles(table, request.prefixes, request.engine) as needed:
         orphans = _orphans(table, request, needed)
 
@@ -140,7 +140,7 @@ def plan_orphan_files(table: MaintainedTable, request: OrphanRequest) -> OrphanP
 
 
 class _Named:
-    """The first locations, as many as are wanted."""
+    """The first locations, up to a limit."""
 
     def __init__(self, most: int | None) -> None:
         self._left = most
@@ -158,7 +158,7 @@ class _Named:
 
 def _orphans(table: MaintainedTable, request: OrphanRequest, needed: NeededFiles) -> Spool:
     table.refresh().metadata.check_changeable()
-    """The orphans of a location; the caller closes it."""
+    """Return the orphan files of a location; the caller closes the spool."""
     request.deleting(table.storage)
     location = checked_location(table.refresh(), request.location, force=request.force)
     check_alone(table.surroundings, location)
@@ -166,7 +166,7 @@ def _orphans(table: MaintainedTable, request: OrphanRequest, needed: NeededFiles
     with Spool(FILES) as candidates, Spool(_METADATA_FILES) as metadata_files:
         for batch in _unknown(table, request, needed, location, metadata_files):
             candidates.write(batch)
-        # After the listing: what was committed meanwhile is needed, whatever its age.
+        # After the listing: files committed in between are referenced, whatever their age.
         needed.catch_up()
         strange = _check_metadata_files(table, needed, metadata_files)
         orphans = Spool(FILES)
@@ -181,7 +181,7 @@ def _orphans(table: MaintainedTable, request: OrphanRequest, needed: NeededFiles
 def _unknown(
     table: MaintainedTable, request: OrphanRequest, needed: NeededFiles, location: str, metadata_files: Spool
 ) -> Iterator[pa.RecordBatch]:
-    """The listed files that are old enough and not known to be needed; metadata files of any age are kept apart, too."""
+    """Collect listed files that are old enough and not known to be referenced; also collect metadata files of any age."""
     if request.file_list is None:
         listed = Listing.of(table.metadata, location, table.storage).batches(request.engine)
     else:
@@ -202,7 +202,7 @@ def _unknown(
 
 
 def _check_metadata_files(table: MaintainedTable, needed: NeededFiles, files: Spool) -> set[str]:
-    """Refuse files of other tables; those that nobody knows whose they are."""
+    """Raise an error if there are files of other tables; return files of unknown tables."""
 
     def strange() -> Iterator[str]:
         for batch in files.batches():
@@ -233,14 +233,14 @@ def _sort_out(
 def _mismatch(needed: NeededFiles, conflicts: list[str]) -> ValidationError:
     pairs = ", ".join(sorted(f"{listed} and {known}" for listed, known in needed.conflicts(conflicts)))
     return ValidationError(
-        f"files are listed under another scheme or authority than metadata names them with, such as {conflicts[0]};"
-        f" nothing was deleted. Say by equal_schemes or equal_authorities what is equal ({pairs}), or choose"
-        " prefix_mismatch_mode 'ignore' or 'delete'"
+        f"files are listed with another scheme or authority than in the metadata, such as {conflicts[0]};"
+        f" nothing was deleted. Declare them equal with equal_schemes or equal_authorities ({pairs}), or set"
+        " prefix_mismatch_mode to 'ignore' or 'delete'"
     )
 
 
 def _delete(table: MaintainedTable, request: OrphanRequest, needed: NeededFiles, orphans: Spool) -> OrphanFiles:
-    """Delete in batches; before each one, what the table needs is brought up to date."""
+    """Delete in batches; before each one, update what the table references."""
     settings = request.deleting(table.storage)
     named, done = _Named(request.most_named), Deletions()
     counts = np.zeros(2, np.int64)

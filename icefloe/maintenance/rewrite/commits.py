@@ -7,9 +7,8 @@ a group are deleted only when its commit certainly did not happen.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from icefloe.commit import Committed, Planned, RewriteFiles, SnapshotChange, Target, Unknown, target_of
+from icefloe.commit import Committed, Planned, RewriteFiles, SnapshotChange, Target, Unknown, delete_quietly, target_of
 from icefloe.errors import CommitStateUnknown, IcefloeError, ValidationError
-from icefloe.maintenance.files.ownership import delete_quietly
 from icefloe.maintenance.maintained_table import MaintainedTable
 from icefloe.maintenance.rewrite.groups import RewrittenGroup
 from icefloe.maintenance.rewrite.job import RewriteGroup, RewriteJob, lacks_row_ids

@@ -1,7 +1,7 @@
-"""What a rewrite of data files will do: a value that can be shown, saved and run, made of a snapshot's manifests alone.
+"""Plan of a data file rewrite, made from a snapshot's manifests alone; it can be shown, saved and run.
 
-Files are taken in the order of (data sequence number, path), so that the plan of a snapshot is always the same, and grouped by
-their own (spec, partition). A plan is run as it is or fails; it is never made anew in silence.
+Files are ordered by (data sequence number, path), so that the plan of a snapshot is deterministic, and grouped by (spec,
+partition). A plan is run exactly as it is or fails; it is never silently replaced.
 """
 
 import json
@@ -47,7 +47,7 @@ _COLUMNS = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class FileGroup:
-    """Files of one partition that are rewritten together."""
+    """Files of one partition to rewrite together."""
 
     spec_id: int
     partition: tuple[Value, ...]
@@ -57,11 +57,11 @@ class FileGroup:
 
     @property
     def size_in_bytes(self) -> int:
-        """The bytes of all of them."""
+        """Total size of the files."""
         return sum(self.sizes)
 
     def first(self, count: int) -> "FileGroup":
-        """The same with so many of its files at most."""
+        """Return the group limited to a number of files."""
         return replace(self, files=self.files[:count], sizes=self.sizes[:count], rows=self.rows[:count])
 
 
@@ -73,7 +73,7 @@ class _Partitions:
     values: list[tuple[int, tuple[Value, ...]]] = field(default_factory=list)
 
     def of(self, batch: planning.ScanBatch) -> planning.Numbers:
-        """The number of each file's partition."""
+        """Return the partition number of each file."""
         numbers = []
         for key, values in zip(batch.groups.keys(), batch.groups.tuples, strict=True):
             if key not in self.numbers:
@@ -84,9 +84,9 @@ class _Partitions:
 
 
 def file_groups(scan: planning.TableScan, where: str | ex.Expression | None, choice: Choice) -> list[FileGroup]:
-    """The groups that are worth a rewrite; `where` takes files that may hold a matching row, and takes them whole.
+    """Return the groups worth rewriting; `where` selects whole files that may contain matching rows.
 
-    The filter chooses files only: by it a plan would leave out deletes of the other rows of a file.
+    The filter only selects files: planning a scan with it would leave out deletes of other rows in a file.
     """
     chosen = (
         None if isinstance(planning.parsed_filter(where), ex.AlwaysTrue) else _paths(replace(scan, row_filter=where))
@@ -192,29 +192,29 @@ _FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class RewritePlan(RewriteJob):
-    """A rewrite that is planned: it can be shown, saved, and run."""
+    """A planned rewrite that can be shown, saved and run."""
 
     def run(self, engine: object | None = None, progress: Listener | None = None) -> RewriteResult:
-        """Do it: rewrite the groups, and commit them. What loses to another commit is not planned anew."""
+        """Rewrite and commit the groups. Groups that conflict with another commit are not planned again."""
         return run_rewrite(self, engine_of(engine), progress)
 
     def to_json(self) -> str:
-        """The plan as text, for `from_json`."""
+        """Return the plan as JSON for `from_json`."""
         fields = {name: getattr(self, name) for name in _SAVED}
         groups = [{name: getattr(group, name) for name in _GROUP_FIELDS} for group in self.groups]
         return json.dumps({"procedure": PROCEDURE, "format": _FORMAT, **fields, "groups": groups}, indent=1)
 
     @staticmethod
     def from_json(text: str, table: MaintainedTable) -> "RewritePlan":
-        """A plan that was saved, for the table that it was made for."""
+        """Load a saved plan for its table."""
         try:
             saved = json.loads(text)
             if (saved["procedure"], saved["format"]) != (PROCEDURE, _FORMAT):
-                raise errors.InvalidInputError(f"the text is a plan of {saved['procedure']!r}, not of {PROCEDURE!r}")
+                raise errors.InvalidInputError(f"this is a plan of {saved['procedure']!r}, not of {PROCEDURE!r}")
             groups = tuple(_group_of(group) for group in saved["groups"])
             plan = RewritePlan(table, groups=groups, **{name: saved[name] for name in _SAVED})
         except (KeyError, TypeError, json.JSONDecodeError) as problem:
-            raise errors.InvalidInputError(f"the text is no saved plan of {PROCEDURE}: {problem!r}") from None
+            raise errors.InvalidInputError(f"this is not a saved plan of {PROCEDURE}: {problem!r}") from None
         if plan.table_uuid != str(table.metadata.table_uuid):
             raise errors.StateError(f"the plan is for table {plan.table_uuid}; this is {table.metadata.table_uuid}")
         return plan
@@ -240,7 +240,7 @@ def _group_of(saved: Mapping[str, JSON]) -> RewriteGroup:
 
 @dataclass(frozen=True, slots=True)
 class RewriteRequest:
-    """What a caller asks for; options are texts that are known and checked."""
+    """A rewrite request with validated options."""
 
     table: MaintainedTable
     strategy: str | None = None
@@ -257,11 +257,11 @@ class RewriteRequest:
         options: Mapping[str, OptionValue] | None,
         keywords: Mapping[str, OptionValue | None] | None,
     ) -> Options:
-        """The options of a call as texts; an error if one is not of its strategy."""
+        """Return the options of a call as text; raises an error if one does not belong to the strategy."""
         return options_of(PROCEDURE, (*REWRITE_OPTIONS, *strategy_options(sort_order, strategy)), options, keywords)
 
     def again(self, lost: Sequence[RewriteGroup], first_number: int) -> RewritePlan:
-        """The plan for the newest state of the partitions of groups that lost to another commit, as many files at most."""
+        """Plan again the partitions of groups that conflicted with another commit, on the latest state, with at most as many files."""
         partitions = {(group.spec_id, group.partition) for group in lost}
         limited = replace(self, options={**self.options, MAX_FILES.key: str(sum(len(each.files) for each in lost))})
         request = self if MAX_FILES.of(self.options) is None else limited
@@ -271,7 +271,7 @@ class RewriteRequest:
 def plan_rewrite(
     request: RewriteRequest, partitions: Collection[tuple[int, str]] | None = None, first_number: int = 1
 ) -> RewritePlan:
-    """The plan for the newest state of the table, or of some of its partitions; bad input is refused before anything is read."""
+    """Plan a rewrite of the latest state of the table, or of some partitions; input is validated before anything is read."""
     table, texts = request.table, request.options
     metadata = table.refresh().metadata
     arrangement = strategy_of(request.strategy, request.sort_order, metadata, texts)
@@ -326,7 +326,7 @@ def _ordered(groups: list[FileGroup], options: Options) -> list[FileGroup]:
 
 
 def _cut(groups: list[FileGroup], options: Options) -> list[FileGroup]:
-    """The first groups, and the first files of the last of them, up to the number of files that the caller allows."""
+    """Return the first groups, the last one truncated, up to the maximum number of files."""
     left = MAX_FILES.of(options)
     if left is None:
         return groups
@@ -359,5 +359,5 @@ def _shown(group: FileGroup, metadata: md.TableMetadata) -> str:
     try:
         return pt.partition_path(metadata.spec(group.spec_id), group.partition, metadata.schema())
     except errors.IcefloeError:
-        # Its column may be gone.
+        # The column may have been dropped.
         return ", ".join(map(str, group.partition))

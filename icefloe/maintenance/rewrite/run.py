@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from icefloe import errors, metadata as md, planning
+from icefloe.commit import delete_quietly
 from icefloe.maintenance.deletes.dangling import remove_dangling_deletes
 from icefloe.maintenance.engines import MaintenanceEngine
-from icefloe.maintenance.files.ownership import delete_quietly
 from icefloe.maintenance.rewrite.commits import Commits, WrittenGroup
 from icefloe.maintenance.rewrite.groups import GroupRewrite
 from icefloe.maintenance.rewrite.job import RewriteGroup, RewriteJob, lacks_row_ids

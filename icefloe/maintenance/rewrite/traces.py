@@ -6,17 +6,20 @@ deletes those of them that no snapshot needs; files of runs that left no such fi
 """
 
 import json
+import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from icefloe import commit as cm, errors, metadata as md, properties as props
+from icefloe.commit import delete_quietly
 from icefloe.data import data_folder
-from icefloe.maintenance.files.ownership import LOG, delete_quietly
 from icefloe.maintenance.files.reachable import live_content, manifests_of
 from icefloe.maintenance.maintained_table import MaintainedTable
 from icefloe.storage import Storage, identity
+
+LOG = logging.getLogger(__name__)
 
 RUN = "icefloe.maintenance-run"
 GROUP = "icefloe.maintenance-group"

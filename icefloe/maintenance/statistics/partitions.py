@@ -180,7 +180,7 @@ class ComputedPartitionStats:
 def compute_partition_stats(table: MaintainedTable, snapshot_id: int | None = None) -> ComputedPartitionStats:
     """Count the files and rows of each partition of a snapshot, and commit the file of counts."""
     metadata = table.refresh().metadata
-    cm.check_statistics_allowed(metadata)
+    cm.check_partition_statistics_allowed(metadata)
     snapshot = planning.choose_snapshot(metadata, snapshot_id, None, None)
     struct = stats.statistics_partition_type(metadata)
     if not struct.fields:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icefloe import commit as cm, errors, metadata as md, planning, properties as props
+from icefloe.commit import Ownership, delete_own
 from icefloe.data import ReadContext, read_task
 from icefloe.formats.metrics import leaves
 from icefloe.formats.puffin.compression import ZSTD
@@ -16,7 +17,6 @@ from icefloe.formats.puffin.files import Blob, PuffinWriter
 from icefloe.formats.theta import ThetaBuilder, ThetaSketch, unite
 from icefloe.formats.theta_codec import THETA_BLOB, encode_sketch
 from icefloe.maintenance.engines import MaintenanceEngine, engine_of
-from icefloe.maintenance.files.ownership import Ownership, delete_own
 from icefloe.maintenance.files.reachable import statistics_in
 from icefloe.maintenance.maintained_table import MaintainedTable
 from icefloe.progress import Listener, Stage, listener_or_bar
@@ -52,7 +52,6 @@ def compute_table_stats(
 ) -> ComputedTableStats:
     """Sketch columns of a snapshot in one pass, and commit the file of sketches."""
     metadata, runner = table.refresh().metadata, engine_of(engine)
-    cm.check_statistics_allowed(metadata)
     chosen = metadata.current_snapshot_id if snapshot_id is None else snapshot_id
     scan = planning.TableScan(metadata, table.storage, snapshot_id=chosen)
     snapshot = scan.snapshot()
