@@ -111,7 +111,7 @@ def frame_of_tasks(
 def _shown(array: pa.Array, field_type: types.IcebergType, mapping: TypeMapping) -> pa.Array:
     match field_type:
         case types.UUIDType():
-            return _uuid_texts(array.storage if isinstance(array, pa.ExtensionArray) else array)
+            return uuid_texts(array.storage if isinstance(array, pa.ExtensionArray) else array)
         case types.FixedType():
             return array.cast(pa.binary())
         case types.TimeType():
@@ -153,7 +153,7 @@ def _mask(array: pa.Array) -> pa.BooleanArray | None:
     return pc.is_null(array) if array.null_count else None
 
 
-def _uuid_texts(array: pa.FixedSizeBinaryArray) -> pa.StringArray:
+def uuid_texts(array: pa.FixedSizeBinaryArray) -> pa.StringArray:
     """The texts of UUIDs of 16 bytes each."""
     count = len(array)
     filled = pc.fill_null(array, b"\0" * _UUID_BYTES) if array.null_count else array

@@ -39,7 +39,7 @@ class AskedFiles:
         self._check = check
         self._is_lasting = is_lasting
 
-    def apply(self, question: str, filters: JavaObject | None) -> bytes | str | None:
+    def apply(self, question: str, filters: JavaObject | None) -> bytes | str | JavaObject | None:
         """The files for the filters of a query; without any, the locations of all."""
         try:
             if filters is None:
@@ -54,7 +54,7 @@ class AskedFiles:
 
         implements = ("java.util.function.BiFunction",)
 
-    def _answer(self, question: JSON, filters: JavaObject) -> bytes | str | None:
+    def _answer(self, question: JSON, filters: JavaObject) -> bytes | str | JavaObject | None:
         self._check(ReadSettings(*question["settings"]))
         if "about" in question:
             return self._answer_rule(str(question["about"]), filters)
@@ -72,14 +72,20 @@ class AskedFiles:
         is_lasting = self._is_lasting and not constant and len(listing) <= MOST_BYTES_KEPT
         return bytes((is_lasting,)) + _sized(self._lister.shown().encode()) + listing
 
-    def _answer_rule(self, about: str, request: JavaObject) -> bytes | str | None:
+    def _answer_rule(self, about: str, request: JavaObject) -> bytes | str | JavaObject | None:
         """What a rule of icefloe/spark/jvm/optimizer.java asks; None if it has to do without."""
         files = self._lister.files
+        if about == "text":
+            return optimizer.text(self._lister.gateway.spark, str(request.asked()))
         if about == "limit" and files.first is not None:
             listing = b"".join(self._listing(self._lister.grouped(files.first(request.limit()))))
             return b"\0" + _sized(self._lister.shown().encode()) + listing
         if about == "aggregates":
             return optimizer.aggregates(files, request)
+        if about == "groups":
+            return optimizer.groups(files, request)
+        if about == "statistics":
+            return optimizer.statistics(files, request)
         return optimizer.locations_of_keys(files, request) if about == "keys" else None
 
     def _listing(self, groups: Mapping[Facts, Sequence[FileScanTask]]) -> Iterator[bytes]:

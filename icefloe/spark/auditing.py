@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from icefloe import commit as cm, errors, properties as props
 from icefloe.metadata import summary as totals
+from icefloe.spark.spark_sessions import setting
 from icefloe.table import Table
 
 _ID = f"spark.{totals.WAP_ID}"
@@ -51,7 +52,7 @@ def _branch(spark: SparkSession, table: Table) -> str | None:
     wap_id = _setting(spark, _ID)
     if wap_id is not None:
         raise errors.InvalidInputError(
-            f"{_ID} is {wap_id!r} and {_BRANCH} is {branch!r}, which exclude each other; unset one"
+            f"{_ID} is {wap_id!r} and {_BRANCH} is {branch!r}, which are mutually exclusive; unset one"
         )
     return branch
 
@@ -61,5 +62,4 @@ def _is_enabled(table: Table) -> bool:
 
 
 def _setting(spark: SparkSession, key: str) -> str | None:
-    value: str | None = spark.conf.get(key, None)
-    return value or None
+    return setting(spark, key, None) or None

@@ -15,6 +15,7 @@ from icefloe.inspect import distinct_count
 from icefloe.metadata import TableMetadata, summary as totals
 from icefloe.schema import NestedField
 from icefloe.spark.gateway import Gateway
+from icefloe.spark.scan_statistics import ScanStatistics
 from icefloe.spark.spark_sessions import is_on
 
 REPORT = "spark.sql.iceberg.report-column-stats"
@@ -61,23 +62,49 @@ def with_counts(
         for column, field in columns.items()
         if field.field_id in counts.distinct
     }
-    # py4j turns Scala's numbers into Python's, so that they never leave the JVM here.
-    rows = _column(gateway, counts.rows, False).distinctCount()
-    size = gateway.jvm.scala.jdk.javaapi.CollectionConverters.asJava(rows.toList())
-    arguments = gateway.jvm.java.util.ArrayList(size)
-    arguments.add(rows)
-    arguments.add(gateway.map(statistics))
-    [constructor] = gateway.load_class(f"{_CATALOG}.CatalogStatistics").getConstructors()
-    table = _catalog_table(gateway, name, relation.schema(), constructor.newInstance(arguments.toArray()))
+    table = _catalog_table(gateway, name, relation.schema(), _statistics(gateway, counts.rows, statistics))
     companion = getattr(gateway.jvm.org.apache.spark.sql.execution.datasources, "LogicalRelation$")
     return getattr(companion, "MODULE$").apply(relation, table)
 
 
+def catalog_entry(
+    gateway: Gateway,
+    name: str,
+    found: ScanStatistics,
+    columns: Mapping[str, NestedField],
+    distinct: Mapping[int, int],
+) -> JavaObject:
+    """The entry of a catalog for the files that are left of a scan; `distinct` are the distinct values of the table."""
+    told = found.columns.items() if is_on(gateway.spark, REPORT, "true") else ()
+    texts = {
+        column: one.texts(columns[column], found.rows, distinct.get(columns[column].field_id)) for column, one in told
+    }
+    known = {column: _parsed(gateway, text) for column, text in texts.items() if text is not None}
+    schema = gateway.jvm.org.apache.spark.sql.types.StructType()
+    return _catalog_table(gateway, name, schema, _statistics(gateway, found.rows, known))
+
+
+def _statistics(gateway: Gateway, count: int, columns: Mapping[str, JavaObject]) -> JavaObject:
+    # py4j turns Scala's numbers into Python's, so that they never leave the JVM here.
+    rows = _column(gateway, count, False).distinctCount()
+    size = gateway.jvm.scala.jdk.javaapi.CollectionConverters.asJava(rows.toList())
+    arguments = gateway.jvm.java.util.ArrayList(size)
+    arguments.add(rows)
+    arguments.add(gateway.map(dict(columns)))
+    [constructor] = gateway.load_class(f"{_CATALOG}.CatalogStatistics").getConstructors()
+    return constructor.newInstance(arguments.toArray())
+
+
 def _column(gateway: Gateway, distinct: int, required: bool) -> JavaObject:
-    """A column's statistics, made of their text form; a required column has no nulls."""
-    texts = {"c.version": _VERSION, "c.distinctCount": str(distinct)} | ({"c.nullCount": "0"} if required else {})
+    """A column's statistics; a required column has no nulls."""
+    return _parsed(gateway, {"distinctCount": str(distinct)} | ({"nullCount": "0"} if required else {}))
+
+
+def _parsed(gateway: Gateway, texts: Mapping[str, str]) -> JavaObject:
+    """A column's statistics, made of their text form."""
+    named = {"c.version": _VERSION, **{f"c.{key}": text for key, text in texts.items()}}
     catalog = gateway.jvm.org.apache.spark.sql.catalyst.catalog
-    return catalog.CatalogColumnStat.fromMap("t", "c", gateway.map(texts)).get()
+    return catalog.CatalogColumnStat.fromMap("t", "c", gateway.map(named)).get()
 
 
 def _catalog_table(gateway: Gateway, name: str, schema: JavaObject, statistics: JavaObject) -> JavaObject:

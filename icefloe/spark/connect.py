@@ -76,7 +76,9 @@ def _catalogs(
         case _:
             catalogs = {one.name: one for one in catalog}
     if not catalogs or not all(isinstance(value, Catalog) for value in catalogs.values()):
-        raise InvalidInputError(f"{catalog!r:.100} is no catalog; give one of load_catalog, or several by name")
+        raise InvalidInputError(
+            f"{catalog!r:.100} is not a catalog; give the result of load_catalog, or a mapping of several by name"
+        )
     return catalogs
 
 

@@ -24,12 +24,13 @@ from icefloe.spark.gateway import Gateway, is_at_least
 from icefloe.spark.hadoop_access import is_short_lived, is_vended, why_not_by_hadoop
 from icefloe.spark.inner_names import inner_columns
 from icefloe.spark.jvm import door
+from icefloe.spark.lazy_arrow import lazy_arrow_frame
 from icefloe.spark.maintenance.engine import SparkMaintenance
 from icefloe.spark.native_read import ROW_INDEX, NativeScan, takes_keys
 from icefloe.spark.native_write import CODECS, write_natively
 from icefloe.spark.row_positions import Gathered, gathered
 from icefloe.spark.scan_plan import SnapshotShape, shape_of, shape_of_entries
-from icefloe.spark.shaping import error_in
+from icefloe.spark.shaping import SIMPLE_TYPES, error_in
 from icefloe.spark.spark_sessions import is_classic, is_on
 from icefloe.spark.types import mapping_of, schema_from_spark
 from icefloe.storage import parse_location
@@ -44,21 +45,7 @@ FIRST_WITH_NESTED_IDS = (4, 1)
 """The first Spark that finds the types of fields inside of structs by field id, and knows without them when a struct is null."""
 _KNOWN_TO_ALL = ("file", "hdfs")
 """Schemes that every Hadoop knows."""
-_WRITTEN_TYPES = (
-    types.BooleanType,
-    types.IntegerType,
-    types.LongType,
-    types.FloatType,
-    types.DoubleType,
-    types.DecimalType,
-    types.DateType,
-    types.TimestampType,
-    types.TimestamptzType,
-    types.StringType,
-    types.BinaryType,
-    types.VariantType,
-    types.StructType,
-)
+_WRITTEN_TYPES = (*SIMPLE_TYPES, types.VariantType, types.StructType)
 
 
 def with_lineage(schema: Schema) -> Schema:
@@ -136,7 +123,11 @@ def notes_places(spark: SparkSession, request: WriteRequest) -> bool:
 def read_scan(spark: SparkSession, scan: TableScan, name: str | None = None) -> DataFrame:
     """The rows of a scan as a lazy DataFrame; `read.engine` of its options, or of the table, chooses the reader."""
     native = native_scan(spark, scan, name)
-    return arrow_frame(spark, scan, mapping_of(spark)) if native is None else native.frame()
+    if native is not None:
+        return native.frame()
+    if is_classic(spark) and _unknown_type(Gateway(spark), scan) is not None:
+        return lazy_arrow_frame(spark, scan, name or str(scan.metadata.table_uuid), mapping_of(spark))
+    return arrow_frame(spark, scan, mapping_of(spark))
 
 
 def native_scan(

@@ -109,6 +109,10 @@ class ScanFiles:
     """Files that are enough for so many rows, if that can be told."""
     aggregates: Callable[[Expression, Sequence[Aggregate]], list[Value | None] | None] | None = None
     """Aggregates of the rows that match a filter, if metadata answers them."""
+    groups: Callable[[Sequence[planning.FileScanTask]], str | None] | None = None
+    """By which columns files are partitioned, and the partition of each."""
+    statistics: Callable[[Expression], JavaObject | None] | None = None
+    """The entry of a catalog that tells Spark of the rows and columns of the files for a filter."""
 
 
 class FileLister:

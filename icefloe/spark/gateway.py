@@ -305,6 +305,26 @@ class Gateway:
             lambda: lang.Class.forName(name, True, lang.Thread.currentThread().getContextClassLoader()),
         )
 
+    def module(self, name: str) -> JavaObject:
+        """Scala's object of a name."""
+        return self.cached(("module", name), lambda: self.load_class(name).getField("MODULE$").get(None))
+
+    def parameters(self, owner: JavaObject, method: str) -> int:
+        """How many parameters the method has, or the longest of that name; it is asked once, as that takes hundreds of calls."""
+
+        def count() -> int:
+            methods = owner.getClass().getMethods()
+            return max(int(each.getParameterCount()) for each in methods if each.getName() == method)
+
+        return self.cached(("parameters of", method), count)
+
+    def rdd_plan(self, dataset: JavaObject, *, is_streaming: bool) -> JavaObject:
+        """The rows of a dataset as a plan of their own, by the physical plan of now."""
+        nodes = self.module("org.apache.spark.sql.execution.LogicalRDD$")
+        # From 4.3 on there is one more argument.
+        more = [False] * (self.parameters(nodes, "fromDataset") - 3)
+        return nodes.fromDataset(dataset.queryExecution().toRdd(), dataset, is_streaming, *more)
+
     def expression(self, column: Column) -> JavaObject:
         """The Catalyst expression of a column."""
         return self.jvm.org.apache.spark.sql.classic.ExpressionUtils.expression(column._jc)

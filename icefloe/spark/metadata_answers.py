@@ -88,11 +88,12 @@ def _is_answerable(scan: TableScan, aggregate: Aggregate) -> bool:
     written = (schema.fields_by_id.get(field.field_id) for schema in scan.metadata.schemas)
     # Wider numbers have the same values; a date as a timestamp, or what took the place of a column, has not.
     return isinstance(field.field_type, types.PrimitiveType) and all(
-        before is None or _is_alike(before.field_type, field.field_type) for before in written
+        before is None or is_alike(before.field_type, field.field_type) for before in written
     )
 
 
-def _is_alike(before: types.IcebergType, now: types.IcebergType) -> bool:
+def is_alike(before: types.IcebergType, now: types.IcebergType) -> bool:
+    """Whether values of a column's type before are the same values of its type now."""
     match before, now:
         case types.IntegerType(), types.LongType():
             return True

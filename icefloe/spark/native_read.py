@@ -16,18 +16,20 @@ from pyspark.sql import Column, DataFrame, SparkSession, functions as F, types a
 
 from icefloe import manifests as mf, metadata as md, planning
 from icefloe.data import partition_by_field
-from icefloe.expressions import AlwaysTrue
+from icefloe.expressions import AlwaysTrue, Expression
 from icefloe.formats.deletion_vectors import DeletionVector
-from icefloe.schema import Schema, reserved, select_ids, types
+from icefloe.schema import NestedField, Schema, reserved, select_ids, types
 from icefloe.spark import file_index, metadata_answers, optimizer
 from icefloe.spark.asked_files import AskedFiles
-from icefloe.spark.column_statistics import TableCounts, counts_of, with_counts
+from icefloe.spark.column_statistics import TableCounts, catalog_entry, counts_of, with_counts
 from icefloe.spark.file_index import Constant, FileLister, IndexLabel, ScanFileIndex, ScanFiles
 from icefloe.spark.gateway import Gateway, col, lit
 from icefloe.spark.hadoop_access import HadoopAccess, hadoop_access
 from icefloe.spark.inner_names import PREFIX, inner_columns
 from icefloe.spark.jvm import door
+from icefloe.spark.partition_groups import groups_of
 from icefloe.spark.scan_plan import FileKind, KeyDeletes, ScanPlans, SnapshotShape
+from icefloe.spark.scan_statistics import statistics_of
 from icefloe.spark.sent_keys import sender_of_keys
 from icefloe.spark.spark_sessions import ReadSettings, read_settings, reading_session
 from icefloe.spark.types import CURRENT_DEFAULT, EXISTS_DEFAULT, TypeMapping, file_schema, user_schema
@@ -216,6 +218,8 @@ class NativeScan:
             self._key,
             planner.first(kind),
             None if planner.kinds[1:] or self.hidden else partial(metadata_answers.answers, self.scan),
+            partial(groups_of, metadata=self.scan.metadata, columns=columns.by_name),
+            None if planner.kinds[1:] or self.hidden else partial(self._statistics, columns.by_name),
         )
         # With deletes there are several relations, of whose union Spark knows no distinct values.
         is_whole = self.shape.kinds == (FileKind.CLEAN,) and self.hidden is None
@@ -223,6 +227,14 @@ class NativeScan:
         if is_whole and snapshot is not None:
             counts = counts_of(self.scan.metadata, snapshot.snapshot_id, self.gateway.spark)
         return self._frame_of(files, columns, counts)
+
+    def _statistics(self, columns: Mapping[str, NestedField], where: Expression) -> JavaObject | None:
+        """What Spark learns of the files for a filter."""
+        snapshot, found = self.scan.snapshot(), statistics_of(self.scan, columns, where)
+        if snapshot is None or found is None:
+            return None
+        counts = counts_of(self.scan.metadata, snapshot.snapshot_id, self.gateway.spark)
+        return catalog_entry(self.gateway, self.name, found, columns, {} if counts is None else counts.distinct)
 
     def _label(self, part: str, identity: str) -> IndexLabel:
         snapshot = self.scan.snapshot()

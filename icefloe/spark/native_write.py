@@ -31,9 +31,10 @@ from icefloe.schema import file_schema_from_arrow
 from icefloe.spark.distribution import Distribution, PartitionColumns, distribute, distribution_of, partition_columns
 from icefloe.spark.gateway import Gateway, Returned, analyzed, items
 from icefloe.spark.jvm import door
+from icefloe.spark.micro_batch import MicroBatch
 from icefloe.spark.row_positions import FILE, POS, Gathered, take_in
-from icefloe.spark.shaping import shape_frame
-from icefloe.spark.spark_sessions import clone_with, in_session, is_on
+from icefloe.spark.shaping import is_shaped, shape_frame
+from icefloe.spark.spark_sessions import held_clone, in_session, is_on
 from icefloe.spark.types import FIELD_ID, file_schema, mapping_of
 from icefloe.spark.write_folder import keep_only, new_folder, remove_folder, removed_on_error
 from icefloe.storage import FileInfo, Storage, names_below
@@ -78,9 +79,12 @@ def write_natively(frame: DataFrame, request: WriteRequest, places: Gathered | N
     """
     metadata = request.metadata
     distribution = distribution_of(metadata)
+    writes = door.entry(frame.sparkSession, "file_writes")
+    if writes is not None and places is None and isinstance(frame, MicroBatch) and _fits(frame, metadata, distribution):
+        return _write_planned(writes, frame, request, distribution)
     settings = _settings(metadata, distribution) | _parts(frame.sparkSession, distribution)
     noted = () if places is None else (FILE, POS)
-    shaped = in_session(shape_frame(frame, metadata.schema(), more=noted), clone_with(frame.sparkSession, settings))
+    shaped = in_session(shape_frame(frame, metadata.schema(), more=noted), held_clone(frame.sparkSession, settings))
     stored = stored_schema(metadata.schema())
     if len(stored) < len(metadata.schema()):
         shaped = shaped.drop(*(field.name for field in metadata.schema() if field.field_id not in stored.fields_by_id))
@@ -93,8 +97,12 @@ def write_natively(frame: DataFrame, request: WriteRequest, places: Gathered | N
     placing = door.entry(frame.sparkSession, "row_changes", in_tasks=True) if noted else None
 
     def write(part: DataFrame, part_folder: str, partition: Sequence[str] = ()) -> None:
-        id_format = IdFormat(gateway, schema, None if placing is None else placing.placing())
-        _write_parquet(gateway, part, part_folder, options, partition, id_format)
+        inner = None if placing is None else placing.placing()
+        if writes is None:
+            _write_parquet(gateway, part, part_folder, options, partition, IdFormat(gateway, schema, inner))
+        else:
+            with_ids = writes.withIds(schema.json(), inner or writes.parquet(), len(noted))
+            writes.insert(part._jdf, part_folder, gateway.map(options), "\0".join(partition), with_ids)
 
     with removed_on_error(frame.sparkSession, request.storage, folder):
         most = _rows_per_file(shaped, request, distribution.mode, write, folder)
@@ -103,6 +111,29 @@ def write_natively(frame: DataFrame, request: WriteRequest, places: Gathered | N
         spread = distribute(columns.add(shaped, gateway), metadata, distribution, columns.written)
         write(spread, folder, columns.written)
         return _data_files(folder, columns, distribution, request, places)
+
+
+def _fits(batch: MicroBatch, metadata: md.TableMetadata, distribution: Distribution) -> bool:
+    """Whether the rows of a micro-batch are written as they come: not cast, moved or sorted."""
+    comes_as_it_is = metadata.spec().is_unpartitioned and distribution.mode == "none" and not distribution.is_sorted
+    return comes_as_it_is and is_shaped(batch.schema, metadata.schema(), mapping_of(batch.sparkSession))
+
+
+def _write_planned(
+    writes: JavaObject, batch: MicroBatch, request: WriteRequest, distribution: Distribution
+) -> list[mf.DataFile]:
+    """Write a micro-batch by the physical plan that its query made: a query over its rows would copy each of them."""
+    metadata = request.metadata
+    session = held_clone(batch.sparkSession, _settings(metadata, distribution))
+    folder, options, gateway = new_folder(metadata), _options(metadata.properties), Gateway(session)
+    schema = file_schema(metadata.schema(), mapping_of(batch.sparkSession))
+    size = _row_bytes(metadata)
+    if size is not None:
+        options["maxRecordsPerFile"] = str(_most_rows(request, size))
+    with removed_on_error(session, request.storage, folder):
+        with_ids = writes.withIds(schema.json(), writes.parquet(), 0)
+        writes.write(batch.dataset, session._jsparkSession, folder, gateway.map(options), with_ids)
+        return _data_files(folder, partition_columns(metadata), distribution, request)
 
 
 def _settings(metadata: md.TableMetadata, distribution: Distribution) -> dict[str, str]:
@@ -234,7 +265,12 @@ def _rows_per_file(
     size = _row_bytes(request.metadata)
     if size is None and _may_exceed(frame, target, mode):
         size = _sampled(frame, request, write, f"{folder}/sample")
-    return None if size is None else max(1, int(target / size))
+    return None if size is None else _most_rows(request, size)
+
+
+def _most_rows(request: WriteRequest, size: float) -> int:
+    """How many rows of a size fill a file."""
+    return max(1, int(props.WRITE_TARGET_FILE_SIZE_BYTES.of(request.metadata.properties) / size))
 
 
 def _row_bytes(metadata: md.TableMetadata) -> float | None:
@@ -254,8 +290,10 @@ def _number(text: str | None) -> int:
 def _may_exceed(frame: DataFrame, target: int, mode: str) -> bool:
     """Whether a task might get more rows than fill a file, by Spark's estimate of their total size."""
     execution = frame._jdf.queryExecution()
+    if _COSTLY.search(execution.analyzed().toString()):
+        return False
     optimized = execution.optimizedPlan()
-    if _COSTLY.search(execution.analyzed().toString()) or _COSTLY.search(optimized.toString()):
+    if _COSTLY.search(optimized.toString()):
         return False
     total = int(str(optimized.stats().sizeInBytes()))
     tasks = 1 if mode != "none" else max(1, frame.sparkSession.sparkContext.defaultParallelism)

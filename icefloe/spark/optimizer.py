@@ -35,6 +35,11 @@ def install(spark: SparkSession) -> None:
         entry.install(spark._jsparkSession)
 
 
+def text(spark: SparkSession, name: str) -> JavaObject | None:
+    """The entry of another Java text, which rules ask for when a query first needs it."""
+    return door.entry(spark, name)
+
+
 def aggregates(files: ScanFiles, request: JavaObject) -> str | None:
     """Aggregates of all rows that match, if metadata tells them exactly."""
     asked = [Aggregate.parse(text, files.columns) for text in str(request.asked()).split("\0")]
@@ -44,6 +49,18 @@ def aggregates(files: ScanFiles, request: JavaObject) -> str | None:
     where = exact_filter(items(request.onColumns()), files.columns)
     values = None if where is None else files.aggregates(where, known)
     return None if values is None else "\0".join(map(as_text, values))
+
+
+def groups(files: ScanFiles, request: JavaObject) -> str | None:
+    """By which columns the files for the filters of a query are partitioned."""
+    pushed = table_filter(items(request.onColumns()), files.columns, for_files_only=True)
+    return None if files.groups is None else files.groups(files.plan(pushed))
+
+
+def statistics(files: ScanFiles, request: JavaObject) -> JavaObject | None:
+    """What is known of the rows in the files for the filters of a query, for the cost-based optimizer."""
+    pushed = table_filter(items(request.onColumns()), files.columns, for_files_only=True)
+    return None if files.statistics is None else files.statistics(pushed)
 
 
 def locations_of_keys(files: ScanFiles, request: JavaObject) -> str | None:

@@ -24,6 +24,9 @@ Columns: TypeAlias = Mapping[str, types.NestedField]
 _MOST_VALUES = 10_000
 """How many values of an IN are considered; more would rarely rule out a file."""
 
+_MOST_KEYS = 2_000
+"""How many keys of a join are considered one by one: files are planned while a query waits."""
+
 _UUID_TEXT_PARTS = 9
 """Five groups of digits, and the dashes between them."""
 
@@ -59,6 +62,8 @@ _OPPOSITE = {
 
 
 _EXACT_TESTS = (*_OPPOSITE, "In", "InSet", "IsNull", "IsNotNull")
+_COUNTED_TYPES = (types.LongType, types.DateType, types.TimestampType, types.TimestamptzType)
+"""Types whose values are whole numbers of 64 bits at most, in Spark as in tables."""
 _EXACT_TYPES = (
     types.BooleanType,
     types.IntegerType,
@@ -130,19 +135,25 @@ def values_filter(field: types.NestedField, texts: Sequence[str]) -> ex.Expressi
     """A column that has one of these values, or is between the least and the greatest of very many; None if not understood."""
     term, kind = ex.IdReference(field.field_id), field.field_type
     try:
-        if isinstance(kind, types.IntegerType):
-            texts = [text for text in texts if -(1 << 31) <= int(text) < 1 << 31]
-        literals = [_value(text, kind, partial(int, text)) for text in texts]
-        values = [literal for literal in literals if literal is not None]
-        if not isinstance(kind, _EXACT_TYPES) or len(values) < len(literals):
+        values = _keys(texts, kind)
+        if values is None:
             return None
-        if len(values) <= _MOST_VALUES:
-            predicate: ex.Expression = ex.In(term, values)
+        if len(values) <= _MOST_KEYS:
+            predicate: ex.Expression = ex.In(term, [ex.Literal(value, kind) for value in values])
             return predicate
-        least, greatest = (choose(values, key=lambda literal: literal.value) for choose in (min, max))
+        least, greatest = ex.Literal(min(values), kind), ex.Literal(max(values), kind)
         return ex.conjunction(ex.GreaterThanOrEqual(term, least), ex.LessThanOrEqual(term, greatest))
     except _NOT_USABLE:
         return None
+
+
+def _keys(texts: Sequence[str], kind: types.IcebergType) -> list[Any] | None:
+    """The values of keys, which are numbers or texts: there can be a million, so each takes one step."""
+    if isinstance(kind, types.StringType):
+        return list(texts)
+    if isinstance(kind, types.IntegerType):
+        return [value for value in map(int, texts) if -(1 << 31) <= value < 1 << 31]
+    return list(map(int, texts)) if isinstance(kind, _COUNTED_TYPES) else None
 
 
 def _usable(translate: Callable[[], T], otherwise: T) -> T:

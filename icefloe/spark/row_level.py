@@ -6,7 +6,7 @@ rows, and the new rows as files of their own. Which of the two, and what is comm
 
 import hashlib
 import uuid
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -147,13 +147,14 @@ class FrameChange:
         digest = hashlib.sha256("\n".join(sorted(paths)).encode()).hexdigest()[:16]
         return self.frame(self._scan_of(paths), f" [{len(paths)} files, {digest}]")
 
-    def rows_but(self, positions: Mapping[str, DeletionVector], changed: DataFrame) -> DataFrame:
-        """The rows of these files but for those at the positions, which are those of `changed`: all of them to be rewritten."""
+    def rows_but(self, positions: Mapping[str, DeletionVector], otherwise: Callable[[], DataFrame]) -> DataFrame:
+        """The rows of these files but for those at the positions, as they are written; what `otherwise` gives if Spark's own
+        reader does not read them."""
         # No other frame may be taken for this one, and none has its name.
         label = f"{self.table} [{len(positions)} files, {uuid.uuid4()}]"
         native = native_scan(self.spark, self._scan_of(frozenset(positions)), label)
         if native is None:
-            return self.others(positions, changed)
+            return otherwise()
         return self.plain(replace(native, hidden=positions).frame().drop(*_POSITION))
 
     def others(self, files: Iterable[str], changed: DataFrame) -> DataFrame:
@@ -207,6 +208,18 @@ class FrameChange:
     def delete(self, chosen: DataFrame, read: Expression) -> md.Snapshot | None:
         """Delete the chosen rows, all of which match the filter `read`, by their positions."""
         return self.rule.commit(self.rule.find(chosen, read), (), read)
+
+    def rewrite_without(
+        self, chosen: DataFrame, read: Expression, others: Callable[[Collection[str]], DataFrame]
+    ) -> md.Snapshot | None:
+        """Delete the chosen rows, all of which match the filter `read`, and write the other rows of their files anew.
+
+        `others` gives these rows of some files where Spark's own reader does not read them.
+        """
+        matches = self.rule.find(chosen, read)
+        partly = {match.path: match.positions for match in matches if not match.is_whole_file}
+        added = self.write(self.rows_but(partly, lambda: others(partly))) if partly else []
+        return self.rule.commit(matches, added, read)
 
     def commit(
         self,

@@ -8,7 +8,7 @@ As soon as the source is held its size is known. A small one is sent to all task
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property, reduce
@@ -302,12 +302,15 @@ class _Rows:
     def frame(self, replaced: Mapping[str, DeletionVector] | None = None) -> DataFrame | None:
         """The rows as they are to be; with those that stay of files that are replaced, where others change at these positions."""
         change = self.merging.change
-        others = change.rows_but(replaced, self.decided.filter(col(ACTION) != _NOTHING)) if replaced else None
+        others = change.rows_but(replaced, lambda: self._others(replaced)) if replaced else None
         rows = _union([others, _updates(self.decided, self.merging.target_clauses, change), self._inserts()])
         if rows is None:
             return None
         is_spread = distribution_of(change.rule.metadata).mode != "none"
         return in_session(rows, self.spark) if is_spread or not self.are_few else rows
+
+    def _others(self, files: Iterable[str]) -> DataFrame:
+        return self.merging.change.others(files, self.decided.filter(col(ACTION) != _NOTHING))
 
     def _inserts(self) -> DataFrame | None:
         matched = self.decided.select(SOURCE)

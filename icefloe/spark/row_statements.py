@@ -50,15 +50,13 @@ def _delete(change: FrameChange, condition: Column, alias: Qualifier | None) -> 
     if not change.rule.copies:
         return change.delete(chosen, read)
     if lasting:
-        touched = _files(chosen)
-
-        def rest() -> DataFrame:
-            return change.plain(aliased(change.rows_of(touched), alias).filter(~is_true(condition)))
-
-        return change.commit(touched, rest, read) if touched else None
+        return change.rewrite_without(
+            chosen,
+            read,
+            lambda files: change.plain(aliased(change.rows_of(files), alias).filter(~is_true(condition))),
+        )
     with persisted(chosen.select(FILE, POS)) as deleted:
-        files = _files(deleted)
-        return change.commit(files, lambda: change.others(files, deleted), read) if files else None
+        return change.rewrite_without(deleted, read, lambda files: change.others(files, deleted))
 
 
 @without_call_sites()
@@ -80,7 +78,7 @@ def _update(
     if change.rule.copies and (condition is None or _can_be_repeated(rows, condition, assignments)):
         # Invalid assignments raise even if there is no row to update.
         updated(rows, assignments, change)
-        touched = _files(in_session(chosen, static_session(change.spark)))
+        touched = gathered(in_session(chosen, static_session(change.spark))).chosen
 
         def all_rows() -> DataFrame:
             again = aliased(with_old(change.rows_of(touched), change.columns), alias)
@@ -93,12 +91,13 @@ def _update(
         if not change.rule.copies:
             positions = gathered(in_session(new, static_session(change.spark))).chosen
             return change.commit(positions, lambda: new.drop(FILE, POS), read) if positions else None
-        files = _files(new)
+        touched = gathered(new).chosen
 
         def all_of_files() -> DataFrame:
-            return change.others(files, new).unionByName(new.drop(FILE, POS))
+            others = change.rows_but(touched, lambda: change.others(touched, new))
+            return others.unionByName(new.drop(FILE, POS))
 
-        return change.commit(files, all_of_files, read) if files else None
+        return change.commit(touched, all_of_files, read) if touched else None
 
 
 def _can_be_repeated(rows: DataFrame, condition: Column, assignments: Sequence[Assignment]) -> bool:
@@ -192,7 +191,3 @@ def exact_assignments(
 def aliased(rows: DataFrame, alias: Qualifier | None) -> DataFrame:
     """The rows under a name that their columns may be qualified by."""
     return rows if alias is None else Gateway(rows.sparkSession).named_frame(rows, alias)
-
-
-def _files(rows: DataFrame) -> list[str]:
-    return [row[0] for row in rows.select(FILE).distinct().collect()]

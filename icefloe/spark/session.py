@@ -20,6 +20,7 @@ from icefloe.spark.drop_in.reader import DropInNames
 from icefloe.spark.drop_in.session import install
 from icefloe.spark.engine import read_scan
 from icefloe.spark.gateway import Gateway
+from icefloe.spark.loading import load_again
 from icefloe.spark.merging import MergeBuilder, assignments_of
 from icefloe.spark.metadata_frames import metadata_frame
 from icefloe.spark.row_level import TargetTable
@@ -319,7 +320,7 @@ class Session:
             )
 
     def _source_frame(self, source: Source, metadata_columns: Sequence[str] = ()) -> DataFrame:
-        table = source.catalog.load_table(source.identifier)
+        table = load_again(source.catalog, source.identifier)
         if source.metadata_table is None:
             is_newest, ref = source.snapshot_id is None and source.as_of is None, source.ref
             if is_newest and ref is None:

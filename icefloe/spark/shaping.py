@@ -47,6 +47,20 @@ _STAND_INS: dict[type[types.IcebergType], spark_types.DataType] = {
     types.GeographyType: spark_types.BinaryType(),
 }
 """Spark types that are accepted for a type that Spark lacks, though DataFrames show that as another one."""
+SIMPLE_TYPES = (
+    types.BooleanType,
+    types.IntegerType,
+    types.LongType,
+    types.FloatType,
+    types.DoubleType,
+    types.DecimalType,
+    types.DateType,
+    types.TimestampType,
+    types.TimestamptzType,
+    types.StringType,
+    types.BinaryType,
+)
+"""Types whose values have no parts and no rules."""
 _MARK = re.compile(r"icefloe<<(.*?)>>", re.DOTALL)
 
 
@@ -78,6 +92,16 @@ def shape_frame(
             # It is not stored, so nothing else would evaluate it, and its values may be errors; all others are null.
             rows = rows.filter(column.isNull())
     return rows.select(*map(shaper.named, schema.fields, shaped), *more)
+
+
+def is_shaped(data: spark_types.StructType, schema: Schema, mapping: TypeMapping) -> bool:
+    """Whether rows of these columns are those of the table as they are, which only is said of tables without nested columns."""
+    return data.names == [field.name for field in schema.fields] and all(
+        type(field.field_type) in SIMPLE_TYPES
+        and _is_plain(column.dataType, field.field_type, mapping)
+        and (field.optional or not column.nullable)
+        for column, field in zip(data.fields, schema.fields, strict=True)
+    )
 
 
 def shaped_value(

@@ -8,8 +8,10 @@ of the relation instead. What cannot be said there is set in a clone of the sess
   asks the session whether ids count, and finds columns by their names if not; so where ids are needed, the first one reads.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame, SparkSession, types as spark_types
@@ -23,6 +25,17 @@ _BYTES_ARE_TEXT = "spark.sql.parquet.binaryAsString"
 _PARTITIONS = "spark.sql.shuffle.partitions"
 
 
+@dataclass(frozen=True)
+class _Held:
+    """What is kept of a session that nobody sets anew: its clones by their settings, and settings of its own."""
+
+    clones: dict[tuple[tuple[str, str], ...], SparkSession] = field(default_factory=dict)
+    settings: dict[tuple[str | None, ...], str | None] = field(default_factory=dict)
+
+
+_HELD: MutableMapping[SparkSession, _Held] = WeakKeyDictionary()
+
+
 def is_classic(spark: SparkSession) -> bool:
     """Whether the session has a JVM that Python can reach, unlike one of Spark Connect."""
     return ".connect." not in type(spark).__module__ and getattr(spark, "_jsparkSession", None) is not None
@@ -30,8 +43,23 @@ def is_classic(spark: SparkSession) -> bool:
 
 def is_on(spark: SparkSession, key: str, default: str | None = None) -> bool:
     """Whether a setting of the session is true."""
-    value = spark.conf.get(key) if default is None else spark.conf.get(key, default)
-    return str(value).lower() == "true"
+    return str(setting(spark, key, *(() if default is None else (default,)))).lower() == "true"
+
+
+def setting(spark: SparkSession, key: str, *default: str | None) -> str | None:
+    """A setting of the session; one that nobody sets anew is asked once."""
+    held = _HELD.get(spark)
+    if held is None:
+        return _asked(spark, key, *default)
+    known = (key, *default)
+    if known not in held.settings:
+        held.settings[known] = _asked(spark, key, *default)
+    return held.settings[known]
+
+
+def _asked(spark: SparkSession, key: str, *default: str | None) -> str | None:
+    value: str | None = spark.conf.get(key, *default)
+    return value
 
 
 def is_case_sensitive(spark: SparkSession) -> bool:
@@ -42,6 +70,23 @@ def is_case_sensitive(spark: SparkSession) -> bool:
 def clone_with(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
     """A clone of the session with other settings; it shares data and temporary views with the original."""
     return SparkSession(spark.sparkContext, _clone(spark._jsparkSession, settings))
+
+
+def hold_clones(spark: SparkSession) -> SparkSession:
+    """The session, whose settings nobody changes from now on, such as that of a query: each clone of it is made, and each setting asked, once."""
+    _HELD.setdefault(spark, _Held())
+    return spark
+
+
+def held_clone(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    """A clone of the session with other settings, the same again if the session holds its clones."""
+    held = _HELD.get(spark)
+    if held is None:
+        return clone_with(spark, settings)
+    key = tuple(sorted(settings.items()))
+    if key not in held.clones:
+        held.clones[key] = clone_with(spark, settings)
+    return held.clones[key]
 
 
 def _clone(session: JavaObject, settings: Mapping[str, str]) -> JavaObject:

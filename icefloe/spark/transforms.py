@@ -29,9 +29,9 @@ def transform_column(
 ) -> Column:
     """The partition values of a column that holds values of the type; null for null."""
     if isinstance(transform, tr.UnknownTransform):
-        raise InvalidTransformError(f"transform {transform.text!r} is not known, so it cannot be applied")
+        raise InvalidTransformError(f"transform {transform.text!r} is unknown, so it cannot be applied")
     if not transform.can_transform(field_type):
-        raise InvalidTransformError(f"transform {transform} does not take columns of type {field_type}")
+        raise InvalidTransformError(f"transform {transform} does not support columns of type {field_type}")
     mapping = mapping_of(gateway.spark)
     if isinstance(transform, tr.VoidTransform) or isinstance(field_type, types.UnknownType):
         return F.lit(None).cast(user_type(transform.result_type(field_type), mapping))

@@ -19,7 +19,8 @@ from icefloe.schema import Schema
 from icefloe.spark.auditing import Destination, destination
 from icefloe.spark.column_names import check_no_twins, check_nullability, take_in_columns
 from icefloe.spark.distribution import FANOUT
-from icefloe.spark.spark_sessions import is_case_sensitive
+from icefloe.spark.loading import load_again
+from icefloe.spark.spark_sessions import is_case_sensitive, setting
 from icefloe.spark.types import schema_of_query
 from icefloe.streaming import StreamBatch, once
 from icefloe.table import Transaction
@@ -58,7 +59,7 @@ _OPTIONS = (*_PROPERTIES, *_COMPRESSION, BRANCH, CHECK_NULLABILITY, *_MERGE_SCHE
 
 def session_properties(spark: SparkSession) -> dict[str, str]:
     """Properties that the settings of the session say for all tables."""
-    settings = {name: spark.conf.get(setting, None) for setting, name in _SESSION_SETTINGS.items()}
+    settings = {name: setting(spark, key, None) for key, name in _SESSION_SETTINGS.items()}
     return {name: value for name, value in settings.items() if value is not None}
 
 
@@ -186,7 +187,7 @@ class TableWrite:
                     f"{name} applies only to a table made by create or replace; {'.'.join(self.identifier)} already exists"
                 )
         self._check()
-        table = self.catalog.load_table(self.identifier)
+        table = load_again(self.catalog, self.identifier)
         to = destination(self.frame.sparkSession, table, self.settings.get(BRANCH), self._snapshot_properties)
 
         def run(tx: Transaction) -> md.Snapshot | None:
@@ -269,7 +270,7 @@ def _check_option(key: str) -> None:
         return
     near = difflib.get_close_matches(key, _OPTIONS, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"options are {', '.join(_OPTIONS)}"
-    raise errors.InvalidPropertyError(f"option {key!r} of a write is not known; {hint}")
+    raise errors.InvalidPropertyError(f"unknown write option {key!r}; {hint}")
 
 
 def _terms(terms: tuple[str, ...]) -> tuple[str, ...]:

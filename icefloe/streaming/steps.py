@@ -113,7 +113,7 @@ class StreamSteps:
         snapshot_id = int(name) if name.strip().isdigit() else None if ref is None else ref.snapshot_id
         if snapshot_id is None or snapshot_id not in known:
             raise NoSuchSnapshotError(
-                f"{st.FROM_SNAPSHOT.key} is {name!r}, which is no snapshot in the history of {self._branch_name}; give"
+                f"{st.FROM_SNAPSHOT.key} is {name!r}, which is not a snapshot in the history of {self._branch_name}; give"
                 f" {st.EARLIEST}, {st.LATEST}, {st.FULL}, or a snapshot of it by id, branch or tag"
             )
         return snapshot_id

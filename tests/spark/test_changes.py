@@ -71,7 +71,7 @@ def test_views(ice: Session, spark: Any) -> None:
     for options, count in ((until, 2), (f"map('start-timestamp', '{second.timestamp_ms}')", 0), ("map()", 2)):
         spark.sql(f"{call}('db.v', 'c', {options}, net_changes => true)")
         assert len(sql_rows(spark, shown.format("c"))) == count
-    with pytest.raises(InvalidInputError, match="exclude each other"):
+    with pytest.raises(InvalidInputError, match="are mutually exclusive"):
         spark.sql(f"{call}(table => 'db.v', compute_updates => true, net_changes => true)")
     with pytest.raises(InvalidInputError, match="start-timestamp"):
         spark.sql(f"{call}('db.v', 'c', map('start-snapshot-id', '1', 'start-timestamp', '1'))")

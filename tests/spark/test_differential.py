@@ -327,7 +327,7 @@ def run(ice: Session, version: int, mode: str, seed: int, kinds: list[str]) -> N
     history.check()
 
 
-@pytest.mark.parametrize(("version", "mode"), [each for each in KINDS if each != (2, MODES[0])])
+@pytest.mark.parametrize(("version", "mode"), [KINDS[0], KINDS[2], KINDS[4]])
 def test_a_short_history(ice: Session, version: int, mode: str) -> None:
     seed = KINDS.index((version, mode))
     order = random.Random(seed).sample(("update", "delete", "alter"), 2)

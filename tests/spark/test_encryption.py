@@ -2,6 +2,7 @@
 
 import io
 import pickle
+import shutil
 import subprocess
 import sys
 from base64 import b64encode, urlsafe_b64encode
@@ -146,6 +147,15 @@ def test_maintenance_and_streams(ice: Session, tmp_path: Path) -> None:
     write.start(str(tmp_path / "checkpoint")).awaitTermination()
     assert ids(ice, "n.copy") == list(range(10))
     check_sealed(ice.catalog.load_table("n.copy"))
+    source = str(ice.catalog.load_table("n.t").location())
+    [done] = ice.sql(f"CALL lake.system.rewrite_table_path('n.t', '{source}', 'file://{tmp_path}/moved')").collect()
+    for line in ice.spark.read.csv(done.file_list_location).collect():
+        target = Path(line[1].removeprefix("file://"))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(line[0].removeprefix("file://"), target)
+    ice.sql(f"CALL lake.system.register_table('n.moved', 'file://{tmp_path}/moved/metadata/{done.latest_version}')")
+    assert ids(ice, "n.moved") == list(range(10))
+    check_sealed(ice.catalog.load_table("n.moved"))
     for file in (tmp_path / "checkpoint").rglob("*"):
         assert not file.is_file() or TOKEN.encode() not in file.read_bytes()
 

@@ -190,13 +190,13 @@ def test_equal_scans_are_still_one(ice: Session) -> None:
 def test_metadata_tables_are_read_when_a_query_needs_them(ice: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the columns that it asks for, and with its filters; the rows are those of all columns and rows, filtered by Spark."""
     read: list[tuple[list[str], str]] = []
-    to_arrow = MetadataScan.to_arrow
+    stream = MetadataScan.to_arrow_batch_reader
 
-    def seen(scan: MetadataScan) -> pa.Table:
+    def seen(scan: MetadataScan) -> pa.RecordBatchReader:
         read.append((list(scan.selected_fields), str(scan.row_filter)))
-        return to_arrow(scan)
+        return stream(scan)
 
-    monkeypatch.setattr(MetadataScan, "to_arrow", seen)
+    monkeypatch.setattr(MetadataScan, "to_arrow_batch_reader", seen)
     files = ice.sql("SELECT * FROM db.identity.files")
     assert not read
     assert files.count() == DAYS

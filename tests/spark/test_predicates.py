@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from icefloe import expressions as ex
 from icefloe.expressions import AlwaysFalse, AlwaysTrue
 from icefloe.schema import types
-from icefloe.spark.predicates import table_filter
+from icefloe.spark.predicates import table_filter, values_filter
 
 COLUMNS = {
     "id": types.NestedField(1, "id", types.LongType()),
@@ -95,3 +96,29 @@ def test_all_filters_hold() -> None:
     assert str(table_filter([Given(*EQUAL), Given(*STRANGE)], COLUMNS)) == "field_id(1) = 5"
     assert table_filter([], COLUMNS) == AlwaysTrue()
     assert table_filter([Given(literal("false"))], COLUMNS) == AlwaysFalse()
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts", "values"),
+    [
+        (types.LongType(), ["7", "-3", str(2**63 - 1)], [-3, 7, 2**63 - 1]),
+        (types.IntegerType(), ["7", "-3", str(2**31), str(-(2**31) - 1)], [-3, 7]),
+        (types.DateType(), ["20000", "-1"], [-1, 20000]),
+        (types.TimestamptzType(), ["1700000000000000", "0"], [0, 1700000000000000]),
+        (types.StringType(), ["b", "\U0001f600", "", "\uffff"], ["", "b", "\uffff", "\U0001f600"]),
+    ],
+)
+def test_keys_of_a_join_are_values_or_a_range(kind: types.PrimitiveType, texts: list[str], values: list[Any]) -> None:
+    """Few keys are taken one by one, very many by the least and the greatest, in the order of the type."""
+    field, term = types.NestedField(1, "k", kind), ex.IdReference(1)
+    literals = [ex.Literal(value, kind) for value in values]
+    few = values_filter(field, texts)
+    assert isinstance(few, ex.In)
+    assert set(few.literals) == set(literals)
+    between = ex.conjunction(ex.GreaterThanOrEqual(term, literals[0]), ex.LessThanOrEqual(term, literals[-1]))
+    assert values_filter(field, texts * 2_000) == between
+
+
+@pytest.mark.parametrize(("kind", "text"), [(types.UUIDType(), "x"), (types.LongType(), "x"), (types.TimeType(), "1")])
+def test_keys_that_are_not_understood_rule_nothing_out(kind: types.PrimitiveType, text: str) -> None:
+    assert values_filter(types.NestedField(1, "k", kind), [text]) is None

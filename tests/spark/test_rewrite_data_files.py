@@ -70,7 +70,7 @@ def test_rows_that_spark_loses_are_noticed_also_among_equality_deletes(
     spread = rewriting.spread
     lossy = lambda pieces, tasks: spread(pieces.where("range <> 0 or piece is null"), tasks)  # noqa: E731 - it is short
     monkeypatch.setattr(rewriting, "_shuffled", lossy)
-    with pytest.raises(ValidationError, match=r"puts 1\d rows in place of 38 that were read"):
+    with pytest.raises(ValidationError, match=r"writes 1\d rows in place of the 38 that were read"):
         table.maintenance.rewrite_data_files(sort_order="k", options=two_files(table), engine=spark)
     assert rows(table.refresh()) == before
     assert {info.location for info in table.storage.list_prefix(f"{table.location()}/data")} == files

@@ -60,7 +60,7 @@ def check_overlapping(before: dict[tuple[int, int], int], after: dict[tuple[int,
     assert len(after) == len(before) + done
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", [pytest.param("copy-on-write", marks=pytest.mark.slow), "merge-on-read"])
 def test_threads_that_merge(spark: Any, tmp_path: Path, mode: str) -> None:
     catalog = lake(tmp_path, mode, 2)
     ice = Session(spark, {"lake": catalog})

@@ -112,6 +112,24 @@ WRITING: Mapping[str, Mapping[str, str]] = {
 }
 
 
+SEVERAL = (
+    ("bytes are text", "no old dates", "schemas of files", "no filters"),
+    (
+        "dates of another calendar",
+        "ids",
+        "filters of records",
+        "whole variants",
+    ),
+)
+"""Settings for reading that can be made at once; each by itself is slow."""
+ALONE = ("no shredded variants", "parts of variants", "small tasks", "no code")
+
+
+def together(names: tuple[str, ...]) -> Mapping[str, str]:
+    """All settings of these names."""
+    return {key: value for name in names for key, value in READING[name].items()}
+
+
 @pytest.fixture(scope="module")
 def ice(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     """A session with tables of two files, the one written by Spark's writer, the other, with lists, by ours."""
@@ -150,7 +168,14 @@ def expected(ice: Session) -> list[list[str]]:
     return found
 
 
-@pytest.mark.parametrize("given", READING.values(), ids=READING)
+@pytest.mark.parametrize(
+    "given",
+    [
+        *(pytest.param(together(names), id=" and ".join(names)) for names in SEVERAL),
+        *(pytest.param(READING[name], id=name) for name in ALONE),
+        *(pytest.param(READING[name], id=name, marks=pytest.mark.slow) for names in SEVERAL for name in names),
+    ],
+)
 def test_rows_are_read_as_they_are(ice: Session, expected: list[list[str]], given: Mapping[str, str]) -> None:
     with settings(ice.spark, given):
         assert [shown(ice, query) for query in QUERIES] == expected

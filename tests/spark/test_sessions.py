@@ -143,7 +143,7 @@ def test_a_missing_or_old_java_is_one_sentence(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_what_connect_refuses(spark: Any, tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match="no catalog"):
+    with pytest.raises(InvalidInputError, match="not a catalog"):
         connect([], spark=spark)
     with pytest.raises(InvalidInputError, match="config is for"):
         connect(new_catalog(tmp_path), spark=spark, config={"spark.master": "local[1]"})

@@ -11,6 +11,8 @@ from icefloe.schema import GeoBox, types
 from icefloe.spark import spatial
 from icefloe.spark.catalyst import Node, NotUnderstood
 from icefloe.spark.connect import connect
+from icefloe.spark.engine import FIRST_WITH_VARIANT_MARKS
+from icefloe.spark.gateway import is_at_least
 from icefloe.spark.session import Session
 from icefloe.table import Table
 from tests.spark.reading import ENGINES, new_catalog, planned
@@ -64,6 +66,8 @@ def test_sql_finds_rows_and_leaves_out_files(ice: Session, table: Table) -> None
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_row_filters_find_rows_and_leave_out_files(ice: Session, table: Table, engine: str) -> None:
+    if engine == "native" and not is_at_least(ice.spark, FIRST_WITH_VARIANT_MARKS):
+        pytest.skip("the Parquet library of this Spark fails at geometries")
     options = {"read.engine": engine}
     nested = INSIDE.replace("g", "s.g")
     for text, expected in (
@@ -85,7 +89,7 @@ def test_rows_are_deleted_by_where_they_are(ice: Session) -> None:
 @pytest.mark.parametrize(
     ("call", "problem"),
     [
-        ("st_intersects(id, 1, 2, 3, 4)", "not known as a geometry or geography"),
+        ("st_intersects(id, 1, 2, 3, 4)", "not a known geometry or geography"),
         ("st_intersects(g, id, 2, 3, 4)", "not a constant"),
         ("st_intersects(g, 'a', 2, 3, 4)", "must be numbers"),
         ("st_intersects(g, 1, 2, 3, 4, 'EPSG:3857')", "transform the box"),

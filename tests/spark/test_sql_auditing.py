@@ -131,7 +131,7 @@ def test_an_id_stages_and_is_not_read(ice: Session, setting: Any) -> None:
     assert ids(ice, f"SELECT id FROM {table}") == [1]
     setting(BRANCH, "audit")
     for text in (f"SELECT id FROM {table}", f"INSERT INTO {table} VALUES (3, 0)"):
-        with pytest.raises(InvalidInputError, match=r"'w1'.*'audit'.*exclude each other"):
+        with pytest.raises(InvalidInputError, match=r"'w1'.*'audit'.*are mutually exclusive"):
             ice.sql(text)
     ice.spark.conf.unset(ID)
     ice.spark.conf.unset(BRANCH)

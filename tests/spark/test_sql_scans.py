@@ -10,6 +10,7 @@ from pyspark.errors import AnalysisException
 
 from icefloe import load_catalog
 from icefloe.errors import InvalidInputError, NoSuchTableError
+from icefloe.manifests import ManifestColumns, ManifestFile, of_snapshot
 from icefloe.spark.session import Session
 from icefloe.spark.sql.names import Source
 from tests.shared_rows import sorted_rows
@@ -263,3 +264,23 @@ def test_rows_of_a_replaced_table_are_an_overwrite(ice: Session) -> None:
     assert ice.load_table("db.replaced").verify(level="data").clean
     ice.sql("CREATE OR REPLACE TABLE db.not_there AS SELECT 1 AS id").collect()
     assert operations("db.not_there") == [("overwrite", None)]
+
+
+def test_statements_read_a_manifest_once(ice: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them loads its table anew, but manifests never change; a handle that is loaded in Python reads for itself."""
+    ice.sql("CREATE TABLE db.read_again (id INT)")
+    ice.sql("INSERT INTO db.read_again VALUES (1), (2)")
+    query = "SELECT * FROM db.read_again WHERE id > 1"
+    assert len(ice.sql(query).collect()) == 1
+    read: list[str] = []
+    real = of_snapshot.read_manifest
+
+    def noted(manifest: ManifestFile, *arguments: Any, **named: Any) -> ManifestColumns:
+        read.append(manifest.manifest_path)
+        return real(manifest, *arguments, **named)
+
+    monkeypatch.setattr(of_snapshot, "read_manifest", noted)
+    assert len(ice.sql(query).collect()) == 1
+    assert read == []
+    assert ice.catalog.load_table("db.read_again").scan("id > 1").to_arrow().num_rows == 1
+    assert len(read) == 1

@@ -93,9 +93,9 @@ def test_properties_that_are_not_there_or_not_for_users(ice: Session, tmp_path: 
     ice.sql("ALTER VIEW db.told UNSET TBLPROPERTIES IF EXISTS ('a', 'none')")
     assert dict(ice.catalog.load_view("db.told").properties) == {}
     for key in ("format-version", "spark.query-column-names"):
-        with pytest.raises(InvalidInputError, match=f"'{key}' is no property of a view"):
+        with pytest.raises(InvalidInputError, match=f"'{key}' is not a view property"):
             ice.sql(f"ALTER VIEW db.told SET TBLPROPERTIES ('{key}'='2')")
-        with pytest.raises(InvalidInputError, match=f"'{key}' is no property of a view"):
+        with pytest.raises(InvalidInputError, match=f"'{key}' is not a view property"):
             ice.sql(f"ALTER VIEW db.told UNSET TBLPROPERTIES IF EXISTS ('{key}')")
     with pytest.raises(InvalidInputError, match="'provider'='parquet' is not for views"):
         ice.sql("CREATE VIEW db.odd TBLPROPERTIES ('provider'='parquet') AS SELECT 1 AS id")

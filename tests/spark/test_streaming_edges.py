@@ -5,13 +5,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 
 from icefloe.catalog import load_catalog
 from icefloe.errors import IcefloeError, InvalidInputError
+from icefloe.spark import native_write
 from icefloe.spark.connect import connect
 from icefloe.spark.gateway import Gateway
 from icefloe.spark.session import Session
@@ -267,3 +270,39 @@ def test_batches_of_other_rows_have_other_names(ice: Session) -> None:
     added = replace(streamed, settings=replace(streamed.settings, mode=ReadMode.ADDED_FILES))
     batches.append(replace(batches[0], streamed=added))
     assert len({batch._range for batch in batches}) == len(batches)
+
+
+@pytest.mark.parametrize("java", [True, False])
+def test_batches_are_written_as_they_come_where_nothing_has_to_change(ice: Session, tmp_path: Path, java: bool) -> None:
+    """Files have the table's ids and settings, whichever way their rows took, and only rows that fit take the short one."""
+    session = ice.spark.newSession()
+    session.conf.set("spark.icefloe.jvm.enabled", str(java).lower())
+    streams = connect(ice.catalog, spark=session)
+    create(ice).append(numbers(1, 2, 3))
+    columns = "id bigint, part bigint"
+    create(ice, "db.same", columns, **{"write_parquet_compression-codec": "gzip"})
+    create(ice, "db.required", "id bigint not null, part bigint")
+    create(ice, "db.turned", "part bigint, id bigint")
+    create(ice, "db.wider", "id double, part bigint")
+    short: list[str] = []
+
+    def planned(*arguments: Any) -> Any:
+        short.append(arguments[2].metadata.location.rstrip("/").rpartition("/")[2])
+        return write(*arguments)
+
+    write = native_write._write_planned
+    with mock.patch.object(native_write, "_write_planned", planned):
+        for name in ("same", "required", "turned", "wider"):
+            query = streams.write_stream(streams.read_stream("db.t")).to(f"db.{name}").trigger(availableNow=True)
+            query.start(str(tmp_path / name)).awaitTermination()
+            rows = ice.catalog.load_table(f"db.{name}").scan().to_arrow()
+            assert sorted(rows["id"].to_pylist()) == [1, 2, 3], name
+            assert len(ice.catalog.load_table(f"db.{name}").snapshots()) == 1
+    assert short == (["same"] if java else [])
+    [task] = ice.catalog.load_table("db.same").scan().plan_files()
+    footer = pq.read_metadata(task.file.file_path.removeprefix("file://"))
+    assert footer.row_group(0).column(0).compression == "GZIP"
+    assert [footer.schema.to_arrow_schema().field(name).metadata[b"PARQUET:field_id"] for name in ("id", "part")] == [
+        b"1",
+        b"2",
+    ]

@@ -224,6 +224,6 @@ def test_unknown_transforms_and_wrong_types_are_refused(spark: Any) -> None:
     gateway = Gateway(spark)
     with pytest.raises(InvalidTransformError, match="zorder"):
         transform_column(gateway, tr.UnknownTransform("zorder"), F.col("a"), types.LongType())
-    with pytest.raises(InvalidTransformError, match="day does not take columns of type string"):
+    with pytest.raises(InvalidTransformError, match="day does not support columns of type string"):
         transform_column(gateway, tr.DayTransform(), F.col("a"), types.StringType())
     assert set(COUNTED) < {type(kind) for kind in KINDS}

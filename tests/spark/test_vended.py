@@ -115,9 +115,9 @@ def test_sparks_own_reader_uses_credentials_that_last(
         assert ice.table("db.t").count() == 40
         insisting = ice.table("db.t", options={"read.engine": "native"})
         assert "s3a" in _options(insisting)[f"fs.s3a.bucket.{bucket}.aws.credentials.provider"]
-        lasting._current.put([keys(place, "t3", 0.2)])
+        lasting._current.put([keys(place, "t3", 1.5)])
         dead = ice.table("db.t", options={"read.engine": "native"})
-        time.sleep(0.3)
+        time.sleep(1.6)
         with pytest.raises(Exception, match="have expired"):
             dead.count()
 

@@ -11,7 +11,7 @@ import icefloe
 from icefloe.catalog import load_catalog
 from icefloe.spark.engine import why_not_written
 from icefloe.spark.session import Session
-from tests.spark.losing_executors import PLAIN, LosingExecutors
+from tests.spark.losing_executors import LosingExecutors
 
 EXECUTORS = 2
 
@@ -96,8 +96,7 @@ def main(folder: str, master: str) -> None:
     change_lists(ice)
     if Path("/proc/self/status").exists():
         losing = LosingExecutors(ice, Path(folder))
-        losing.append("db.copied", PLAIN)
-        losing.statements("db.copied", "update", "merge")
+        losing.statements("db.copied", "merge")
         losing.statements("db.plain", "update")
         assert losing.failed == [], losing.failed
     spark.stop()

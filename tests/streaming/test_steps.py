@@ -195,7 +195,7 @@ def test_where_a_stream_begins() -> None:
     history.metadata = history.metadata.evolve(refs={**history.metadata.refs, "work": branch(second)})
     assert drain(history, None, UNLIMITED, branch="work")[0] == everything[:2]
     assert drain(history, None, UNLIMITED, stream_from_snapshot="work")[0] == everything[2:]
-    with pytest.raises(NoSuchSnapshotError, match="is '77', which is no snapshot in the history of branch main"):
+    with pytest.raises(NoSuchSnapshotError, match="is '77', which is not a snapshot in the history of branch main"):
         drain(history, None, UNLIMITED, stream_from_snapshot="77")
 
 

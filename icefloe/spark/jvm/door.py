@@ -30,7 +30,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from icefloe.spark.gateway import Gateway
-from icefloe.spark.spark_sessions import is_classic
+from icefloe.spark.spark_sessions import is_classic, is_on as is_set
 
 logger = logging.getLogger("icefloe.spark")
 
@@ -58,7 +58,7 @@ _LOCK = threading.RLock()
 
 def is_on(spark: SparkSession) -> bool:
     """Whether Java may be used for a session."""
-    return is_classic(spark) and str(spark.conf.get(ENABLED, "true")).lower() == "true"
+    return is_classic(spark) and is_set(spark, ENABLED, "true")
 
 
 def entry(spark: SparkSession, name: str, *, in_tasks: bool = False) -> JavaObject | None:

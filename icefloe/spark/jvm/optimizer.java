@@ -1,72 +1,49 @@
-// What Spark's optimizer learns of our scans: which files a query needs, before joins are chosen; what metadata alone answers;
-// and which files the other side of a join leaves.
+// What Spark's optimizer learns of our scans: which files a query needs, before joins are chosen.
 //
-// Rules look for relations that carry our mark, and leave all else as it is. Python is asked once for each scan, and once for the
-// keys of each join that can rule files out.
+// Rules look for relations that carry our mark, and leave all else as it is. Python is asked once for each scan. What few queries
+// need is in other texts, of which Python is asked for the entry when a query first does: aggregates from metadata
+// (metadata_answers.java), files by the keys of joins (join_keys.java), and files by partitions (partition_groups.java).
 package PACKAGE;
 
 import java.util.ArrayList;
 import java.util.BitSet;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.WeakHashMap;
 import java.util.function.BiFunction;
+import java.util.function.Supplier;
+import java.util.function.UnaryOperator;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.AttributeReference;
-import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.ExpressionSet;
-import org.apache.spark.sql.catalyst.expressions.Literal;
-import org.apache.spark.sql.catalyst.expressions.Literal$;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.JoinedRow;
-import org.apache.spark.sql.catalyst.expressions.IsNotNull;
-import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
-import org.apache.spark.sql.catalyst.expressions.DynamicPruningExpression;
-import org.apache.spark.sql.catalyst.expressions.Cast;
-import org.apache.spark.sql.catalyst.expressions.BinaryExpression;
-import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
-import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
-import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction;
-import org.apache.spark.sql.catalyst.expressions.aggregate.Count;
-import org.apache.spark.sql.catalyst.expressions.aggregate.Max;
-import org.apache.spark.sql.catalyst.expressions.aggregate.Min;
-import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext;
-import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback;
-import org.apache.spark.sql.catalyst.expressions.codegen.ExprCode;
-import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys$;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
-import org.apache.spark.sql.catalyst.plans.logical.Union;
+import org.apache.spark.sql.catalyst.plans.logical.ReturnAnswer;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
-import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
-import org.apache.spark.sql.execution.InSubqueryExec;
+import org.apache.spark.sql.classic.SparkSession$;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.SparkStrategy;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
-import org.apache.spark.sql.execution.datasources.LogicalRelation$;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.internal.SQLConf;
-import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.Decimal;
-import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.unsafe.types.UTF8String;
 import scala.Option;
-import scala.Tuple8;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
@@ -74,11 +51,6 @@ import scala.runtime.AbstractFunction1;
 /** What Python calls. */
 public class Entry {
   private static final WeakHashMap KNOWN = new WeakHashMap();
-
-  public Entry() {
-    // What differs between versions of Spark.
-    FilesOfKeys.pruning();
-  }
 
   /** Give the rules to a session, once. */
   public void install(org.apache.spark.sql.classic.SparkSession session) {
@@ -88,8 +60,11 @@ public class Entry {
       }
       if (KNOWN.put(session.experimental(), Boolean.TRUE) == null) {
         ArrayList rules = new ArrayList(Plans.list(session.experimental().extraOptimizations()));
-        rules.add(new JoinKeys());
+        rules.add(new FilesOfJoins());
         session.experimental().extraOptimizations_$eq(Plans.seq(rules));
+        ArrayList strategies = new ArrayList(Plans.list(session.experimental().extraStrategies()));
+        strategies.add(new GroupedFiles());
+        session.experimental().extraStrategies_$eq(Plans.seq(strategies));
       }
     }
   }
@@ -120,8 +95,12 @@ class Plans {
     return CollectionConverters.asScala(items).toSeq();
   }
 
-  static boolean isOn(String setting) {
-    return SQLConf.get().getConfString(setting, "true").equalsIgnoreCase("true");
+  static boolean isOn(String setting, String unset) {
+    return SQLConf.get().getConfString(setting, unset).equalsIgnoreCase("true");
+  }
+
+  static boolean isOn() {
+    return isOn("spark.icefloe.jvm.enabled", "true");
   }
 
   /** The plan as it was: a query must not fail by a rule that only makes it faster. */
@@ -139,15 +118,26 @@ class Plans {
     return relation.options().contains(MARK) ? relation : null;
   }
 
-  /** The same relation over other files. */
-  static LogicalRelation over(LogicalRelation leaf, FileIndex files, StructType constants, Seq output) {
+  /** The files of a scan that were planned, of the first in a plan; null if there are none. */
+  static PlannedFiles planned(LogicalPlan plan) {
+    HadoopFsRelation relation = relation(plan);
+    if (relation != null) return relation.location() instanceof PlannedFiles ? (PlannedFiles) relation.location() : null;
+    List children = list(plan.children());
+    for (int i = 0; i < children.size(); i++) {
+      PlannedFiles found = planned((LogicalPlan) children.get(i));
+      if (found != null) return found;
+    }
+    return null;
+  }
+
+  /** The same relation over other files, with what is known of its rows, or null. */
+  static LogicalRelation over(LogicalRelation leaf, FileIndex files, Object table) {
     HadoopFsRelation old = (HadoopFsRelation) leaf.relation();
-    HadoopFsRelation relation = new HadoopFsRelation(
-        files, constants, old.dataSchema(), old.bucketSpec(), old.fileFormat(), old.options(), old.sparkSession());
     Object[] parts = new Object[leaf.productArity()];
     for (int i = 0; i < parts.length; i++) parts[i] = leaf.productElement(i);
-    parts[0] = relation;
-    parts[1] = output;
+    parts[0] = new HadoopFsRelation(
+        files, old.partitionSchema(), old.dataSchema(), old.bucketSpec(), old.fileFormat(), old.options(), old.sparkSession());
+    if (table != null) parts[2] = Option.apply(table);
     return (LogicalRelation) leaf.makeCopy(parts);
   }
 
@@ -159,25 +149,6 @@ class Plans {
     } else {
       parts.add(condition);
     }
-  }
-
-  /** What an attribute of a plan is among those of a node beneath it, through projections; null if it is computed. */
-  static AttributeReference below(Expression wanted, LogicalPlan plan, LogicalPlan node) {
-    if (!(wanted instanceof AttributeReference)) return null;
-    AttributeReference attribute = (AttributeReference) wanted;
-    while (plan != node) {
-      if (!(plan instanceof Project)) return null;
-      Expression source = null;
-      List named = list(((Project) plan).projectList());
-      for (int i = 0; i < named.size(); i++) {
-        NamedExpression one = (NamedExpression) named.get(i);
-        if (one.exprId().equals(attribute.exprId())) source = one instanceof Alias ? ((Alias) one).child() : (Expression) one;
-      }
-      if (!(source instanceof AttributeReference)) return null;
-      attribute = (AttributeReference) source;
-      plan = ((Project) plan).child();
-    }
-    return attribute;
   }
 }
 
@@ -200,6 +171,11 @@ public class Request {
     this.filters = other.filters;
     this.limit = other.limit;
     this.asked = asked;
+  }
+
+  /** The same files, and something to know of them. */
+  Request with(String asked) {
+    return new Request(this, asked);
   }
 
   /** The same files, of rows that have one of these values in a column. */
@@ -279,15 +255,28 @@ public class Request {
   }
 }
 
-/** Files that were planned for the filters of one query. */
-class PlannedFiles implements FileIndex {
+/** Entries of other texts, of which Python is asked once. */
+class Texts {
+  private static final HashMap KNOWN = new HashMap();
+
+  /** The entry of a text; null if it cannot be used. Whoever asks has a scan of ours at hand. */
+  static synchronized Object entry(String name, Request request) {
+    if (KNOWN.get(name) == null) KNOWN.put(name, request.with(name).ask("text"));
+    return KNOWN.get(name);
+  }
+}
+
+/** Files that were planned for the filters of one query, and what the rules of other texts ask of them. */
+class PlannedFiles implements FileIndex, BiFunction, Supplier {
   final Request request;
-  final Seq directories;
+  private final Seq directories;
   private final String key;
   private final Seq roots;
   private final boolean isNumbered;
   private final long size;
-  final int count;
+  private final int count;
+  private boolean isGrouped;
+  private Object groups;
 
   PlannedFiles(Request request, Seq roots, Seq directories, boolean isNumbered) {
     this.request = request;
@@ -305,8 +294,44 @@ class PlannedFiles implements FileIndex {
     this.count = files;
   }
 
+  /** How many files there are. */
+  public Object get() {
+    return Integer.valueOf(count);
+  }
+
+  public Object apply(Object about, Object argument) {
+    if (about.equals("within")) return Boolean.valueOf(request.isWithin((List) argument));
+    if (about.equals("numbered")) return numbered();
+    if (about.equals("keys")) return chosen((String) ((Object[]) argument)[0], (Object[]) ((Object[]) argument)[1]);
+    if (about.equals("groups")) return groups();
+    throw new IllegalArgumentException("nothing is known about " + about);
+  }
+
+  /** By which columns the files are partitioned, and the partition of each; null if they are not, all by the same. */
+  private synchronized Object groups() {
+    if (!isGrouped) groups = request.ask("groups");
+    isGrouped = true;
+    return groups;
+  }
+
+  /** The numbers of the files that may have a row with one of these values in a column; null if that is not known. */
+  private BitSet chosen(String column, Object[] values) {
+    Object answer = request.ofKeys(column, values).ask("keys");
+    if (answer == null) return null;
+    HashSet paths = new HashSet();
+    String[] texts = ((String) answer).split("\0");
+    for (int i = 0; i < texts.length; i++) if (!texts[i].isEmpty()) paths.add(new Path(texts[i]));
+    BitSet chosen = new BitSet();
+    int number = 0;
+    for (scala.collection.Iterator groups = directories.iterator(); groups.hasNext(); number++) {
+      FileStatusWithMetadata file = (FileStatusWithMetadata) ((PartitionDirectory) groups.next()).files().head();
+      if (paths.contains(file.getPath())) chosen.set(number);
+    }
+    return chosen;
+  }
+
   /** The same files, each in a directory of its own whose last constant is the number of the file. */
-  PlannedFiles numbered() {
+  private PlannedFiles numbered() {
     ArrayList singles = new ArrayList();
     for (scala.collection.Iterator groups = directories.iterator(); groups.hasNext();) {
       PartitionDirectory group = (PartitionDirectory) groups.next();
@@ -367,10 +392,10 @@ class PlannedFiles implements FileIndex {
 }
 
 /** Plans the files of our scans with the filters of the query, so that Spark knows what is left of them. */
-class PlannedScans extends Rule {
+class PlannedScans extends Rule implements BiFunction {
   public TreeNode apply(TreeNode plan) {
     try {
-      return Plans.isOn("spark.icefloe.jvm.enabled") ? visit((LogicalPlan) plan) : (LogicalPlan) plan;
+      return Plans.isOn() ? visit((LogicalPlan) plan) : (LogicalPlan) plan;
     } catch (RuntimeException e) {
       return Plans.without(plan, e);
     }
@@ -409,7 +434,26 @@ class PlannedScans extends Rule {
       directories = request.source.listFiles(request.onConstants(), request.onColumns());
     }
     FileIndex files = new PlannedFiles(request, request.source.rootPaths(), directories, false);
-    return Plans.over(leaf, files, relation.partitionSchema(), leaf.output());
+    SQLConf conf = SQLConf.get();
+    Object table = limit < 0 && (conf.cboEnabled() || conf.planStatsEnabled()) ? request.ask("statistics") : null;
+    return Plans.over(leaf, files, table);
+  }
+
+  /** The plan that metadata answers; null if it does not. */
+  private LogicalPlan answered(Aggregate plan) {
+    if (!plan.groupingExpressions().isEmpty() || !Plans.isOn("spark.sql.iceberg.aggregate-push-down.enabled", "true")) return null;
+    LogicalPlan leaf = plan.child();
+    while (leaf instanceof Project || leaf instanceof Filter) leaf = (LogicalPlan) leaf.children().head();
+    if (Plans.relation(leaf) == null) return null;
+    Object text = Texts.entry("metadata_answers", new Request((LogicalRelation) leaf, new ArrayList(), -1));
+    return text == null ? null : (LogicalPlan) ((BiFunction) text).apply(plan, this);
+  }
+
+  /** Aggregates of the rows of a relation that match conditions; null if metadata does not tell them. */
+  public Object apply(Object relationAndConditions, Object asked) {
+    Object[] parts = (Object[]) relationAndConditions;
+    Request request = new Request((LogicalRelation) parts[0], (List) parts[1], -1);
+    return !request.isWhole() || !request.onConstants().isEmpty() ? null : request.with((String) asked).ask("aggregates");
   }
 
   private LogicalPlan replaced(LogicalPlan plan, LogicalPlan old, LogicalPlan leaf) {
@@ -418,80 +462,6 @@ class PlannedScans extends Rule {
 
   LogicalPlan replacedBelow(LogicalPlan plan, LogicalPlan old, LogicalPlan leaf) {
     return replaced(plan, old, leaf);
-  }
-
-  // -- aggregates of whole tables
-
-  private LogicalPlan answered(Aggregate plan) {
-    if (!plan.groupingExpressions().isEmpty() || !Plans.isOn("spark.sql.iceberg.aggregate-push-down.enabled")) return null;
-    LogicalPlan leaf = plan.child();
-    while (leaf instanceof Project) leaf = ((Project) leaf).child();
-    LogicalPlan scan = leaf;
-    ArrayList conditions = new ArrayList();
-    if (leaf instanceof Filter) {
-      Plans.split(((Filter) leaf).condition(), conditions);
-      leaf = ((Filter) leaf).child();
-    }
-    if (Plans.relation(leaf) == null) return null;
-    ArrayList calls = new ArrayList();
-    List results = Plans.list(plan.aggregateExpressions());
-    for (int i = 0; i < results.size(); i++) collect((Expression) results.get(i), calls);
-    StringBuilder asked = new StringBuilder();
-    for (int i = 0; i < calls.size(); i++) {
-      String text = asked((AggregateExpression) calls.get(i), plan.child(), scan);
-      if (text == null) return null;
-      asked.append(i == 0 ? "" : "\0").append(text);
-    }
-    Request request = new Request((LogicalRelation) leaf, conditions, -1);
-    if (calls.isEmpty() || !request.isWhole() || !request.onConstants().isEmpty()) return null;
-    request.asked = asked.toString();
-    String answer = (String) request.ask("aggregates");
-    if (answer == null) return null;
-    String[] texts = answer.split("\0", -1);
-    ArrayList values = new ArrayList();
-    for (int i = 0; i < texts.length; i++) values.add(literal(texts[i], ((Expression) calls.get(i)).dataType()));
-    ArrayList columns = new ArrayList();
-    for (int i = 0; i < results.size(); i++) columns.add(new ReplaceCalls(calls, values).apply(results.get(i)));
-    return new Project(Plans.seq(columns), new OneRowRelation());
-  }
-
-  private static void collect(Expression expression, List calls) {
-    if (expression instanceof AggregateExpression) {
-      calls.add(expression);
-      return;
-    }
-    List children = Plans.list(expression.children());
-    for (int i = 0; i < children.size(); i++) collect((Expression) children.get(i), calls);
-  }
-
-  /** An aggregate as its name and its column; null if it is not one that metadata may answer. */
-  private static String asked(AggregateExpression call, LogicalPlan plan, LogicalPlan scan) {
-    AggregateFunction function = call.aggregateFunction();
-    if (call.isDistinct() || call.filter().isDefined()) return null;
-    String name = function instanceof Count ? "count" : function instanceof Min ? "min" : function instanceof Max ? "max" : null;
-    if (name == null || function.children().size() != 1) return null;
-    Expression argument = (Expression) Plans.list(function.children()).get(0);
-    if (argument instanceof Literal) return name.equals("count") && ((Literal) argument).value() != null ? name : null;
-    AttributeReference column = Plans.below(argument, plan, scan);
-    return column == null ? null : name + ":" + column.name();
-  }
-
-  /** A value of a type from its text; an empty one is null. */
-  private static Literal literal(String text, DataType type) {
-    Object value = null;
-    if (!text.isEmpty()) {
-      String digits = text.substring(1);
-      if (type.equals(DataTypes.BooleanType)) value = Boolean.valueOf(digits);
-      else if (type.equals(DataTypes.IntegerType) || type.equals(DataTypes.DateType)) value = Integer.valueOf(digits);
-      else if (type.equals(DataTypes.LongType) || type.equals(DataTypes.TimestampType) || type.equals(DataTypes.TimestampNTZType)) value = Long.valueOf(digits);
-      else if (type.equals(DataTypes.FloatType)) value = Float.valueOf(digits);
-      else if (type.equals(DataTypes.DoubleType)) value = Double.valueOf(digits);
-      else if (type.equals(DataTypes.StringType)) value = UTF8String.fromString(digits);
-      else if (type instanceof DecimalType) {
-        value = Decimal.apply(new java.math.BigDecimal(digits), ((DecimalType) type).precision(), ((DecimalType) type).scale());
-      } else throw new IllegalArgumentException("no value of type " + type + " comes from metadata");
-    }
-    return new Literal(value, type);
   }
 }
 
@@ -523,302 +493,68 @@ class ReplaceLeaf extends AbstractFunction1 {
   }
 }
 
-/** An expression with values in the place of aggregates. */
-class ReplaceCalls extends AbstractFunction1 {
-  private final List calls;
-  private final List values;
-
-  ReplaceCalls(List calls, List values) {
-    this.calls = calls;
-    this.values = values;
-  }
-
-  public Object apply(Object expression) {
-    for (int i = 0; i < calls.size(); i++) if (calls.get(i) == expression) return values.get(i);
-    return ((Expression) expression).mapChildren(this);
-  }
-}
-
-// -- filters from joins
-
 /**
  * Has the files of one side of a join chosen by the keys of the other, once those are known. It runs after all of Spark's own
  * rules, as Spark recognizes the other side by its plan when it looks for a broadcast to take the keys from.
  */
-class JoinKeys extends Rule {
-  static final String ORDINAL = "__icefloe_ordinal";
-  private static final TreeNodeTag DONE = new TreeNodeTag("icefloe.join");
-
+class FilesOfJoins extends Rule {
   public TreeNode apply(TreeNode plan) {
     SQLConf conf = SQLConf.get();
-    boolean isOn = conf.dynamicPartitionPruningEnabled() && conf.exchangeReuseEnabled() && Plans.isOn("spark.icefloe.jvm.enabled");
     try {
-      return isOn ? visit((LogicalPlan) plan) : (LogicalPlan) plan;
+      boolean isOn = conf.dynamicPartitionPruningEnabled() && conf.exchangeReuseEnabled() && Plans.isOn();
+      PlannedFiles files = isOn && hasJoin((LogicalPlan) plan) ? Plans.planned((LogicalPlan) plan) : null;
+      Object text = files == null ? null : Texts.entry("join_keys", files.request);
+      return text == null ? plan : (TreeNode) ((UnaryOperator) text).apply(plan);
     } catch (RuntimeException e) {
       return Plans.without(plan, e);
     }
   }
 
-  LogicalPlan visit(LogicalPlan plan) {
-    LogicalPlan visited = (LogicalPlan) plan.mapChildren(new VisitJoins(this));
-    if (!(visited instanceof Join) || visited.getTagValue(DONE).isDefined()) return visited;
-    Option keys = ExtractEquiJoinKeys$.MODULE$.unapply((Join) visited);
-    if (keys.isEmpty()) return visited;
-    Tuple8 parts = (Tuple8) keys.get();
-    List leftKeys = Plans.list((Seq) parts._2());
-    List rightKeys = Plans.list((Seq) parts._3());
-    Join join = (Join) visited;
-    LogicalPlan left = join.left();
-    LogicalPlan right = join.right();
-    String kind = join.joinType().toString();
-    boolean ofLeft = kind.equals("Inner") || kind.equals("LeftSemi") || kind.equals("RightOuter");
-    boolean ofRight = kind.equals("Inner") || kind.equals("LeftSemi") || kind.equals("LeftOuter");
-    for (int i = 0; i < leftKeys.size(); i++) {
-      if (ofLeft && isSelective(join.right())) left = pruned(left, (Expression) leftKeys.get(i), join.right(), rightKeys, i);
-      if (ofRight && left == join.left() && isSelective(join.left())) {
-        right = pruned(right, (Expression) rightKeys.get(i), join.left(), leftKeys, i);
-      }
-    }
-    if (left == join.left() && right == join.right()) return visited;
-    LogicalPlan narrowed = (LogicalPlan) join.makeCopy(new Object[] {left, right, join.joinType(), join.condition(), join.hint()});
-    narrowed.setTagValue(DONE, Boolean.TRUE);
-    return narrowed;
-  }
-
-  /** Whether a side has a filter that says more than that columns are not null. */
-  private static boolean isSelective(LogicalPlan plan) {
-    if (plan.isStreaming()) return false;
-    if (plan instanceof Filter) {
-      ArrayList parts = new ArrayList();
-      Plans.split(((Filter) plan).condition(), parts);
-      for (int i = 0; i < parts.size(); i++) if (!(parts.get(i) instanceof IsNotNull) && !(parts.get(i) instanceof FilesOfKeys)) return true;
-    }
+  private static boolean hasJoin(LogicalPlan plan) {
+    if (plan instanceof Join) return true;
     List children = Plans.list(plan.children());
-    for (int i = 0; i < children.size(); i++) if (isSelective((LogicalPlan) children.get(i))) return true;
+    for (int i = 0; i < children.size(); i++) if (hasJoin((LogicalPlan) children.get(i))) return true;
     return false;
   }
-
-  private LogicalPlan pruned(LogicalPlan plan, Expression key, LogicalPlan other, List keys, int index) {
-    Expression source = key instanceof Cast ? ((Cast) key).child() : key;
-    // A wider number is the same number.
-    boolean isPlain = source == key || (source.dataType().equals(DataTypes.IntegerType) && key.dataType().equals(DataTypes.LongType));
-    if (!isPlain || !(source instanceof AttributeReference) || !other.deterministic()) return plan;
-    LogicalPlan pruned = below(plan, (AttributeReference) source, other, Plans.seq(keys), index);
-    return pruned == null ? plan : pruned;
-  }
-
-  /** The plan with files chosen where the attribute comes from; null if they cannot be. Rows without a match may be left out. */
-  private LogicalPlan below(LogicalPlan plan, AttributeReference key, LogicalPlan other, Seq keys, int index) {
-    if (plan instanceof Filter && Plans.relation(((Filter) plan).child()) != null) {
-      return chosen((LogicalRelation) ((Filter) plan).child(), ((Filter) plan).condition(), key, other, keys, index);
-    }
-    if (Plans.relation(plan) != null) return chosen((LogicalRelation) plan, null, key, other, keys, index);
-    if (plan instanceof Project) {
-      AttributeReference source = Plans.below(key, plan, ((Project) plan).child());
-      return source == null ? null : with(plan, 0, below(((Project) plan).child(), source, other, keys, index));
-    }
-    if (plan instanceof Filter) return with(plan, 0, below(((Filter) plan).child(), key, other, keys, index));
-    if (plan instanceof Aggregate) {
-      boolean isKey = ((Aggregate) plan).groupingExpressions().contains(key);
-      return isKey ? with(plan, 0, below(((Aggregate) plan).child(), key, other, keys, index)) : null;
-    }
-    if (plan instanceof Union) {
-      List children = Plans.list(plan.children());
-      int place = place(plan, key);
-      LogicalPlan union = null;
-      for (int i = 0; i < children.size() && place >= 0; i++) {
-        LogicalPlan child = (LogicalPlan) children.get(i);
-        Object attribute = Plans.list(child.output()).get(place);
-        if (!(attribute instanceof AttributeReference)) continue;
-        LogicalPlan narrowed = with(union == null ? plan : union, i, below(child, (AttributeReference) attribute, other, keys, index));
-        if (narrowed != null) union = narrowed;
-      }
-      return union;
-    }
-    if (plan instanceof Join) {
-      String kind = ((Join) plan).joinType().toString();
-      boolean keepsLeft = kind.equals("Inner") || kind.equals("Cross") || kind.equals("LeftOuter") || kind.equals("LeftSemi") || kind.equals("LeftAnti");
-      if (keepsLeft && place(((Join) plan).left(), key) >= 0) {
-        return with(plan, 0, below(((Join) plan).left(), key, other, keys, index));
-      }
-      boolean keepsRight = kind.equals("Inner") || kind.equals("Cross") || kind.equals("RightOuter");
-      if (keepsRight && place(((Join) plan).right(), key) >= 0) {
-        return with(plan, 1, below(((Join) plan).right(), key, other, keys, index));
-      }
-    }
-    return null;
-  }
-
-  private static int place(LogicalPlan plan, AttributeReference key) {
-    List output = Plans.list(plan.output());
-    for (int i = 0; i < output.size(); i++) if (((Attribute) output.get(i)).exprId().equals(key.exprId())) return i;
-    return -1;
-  }
-
-  private static LogicalPlan with(LogicalPlan plan, int place, LogicalPlan child) {
-    if (child == null) return null;
-    ArrayList children = new ArrayList(Plans.list(plan.children()));
-    children.set(place, child);
-    return (LogicalPlan) plan.withNewChildren(Plans.seq(children));
-  }
-
-  /** The scan with each of its files in a directory of its own, by a number, and a filter on that number. */
-  private LogicalPlan chosen(LogicalRelation leaf, Expression condition, AttributeReference key, LogicalPlan other, Seq keys, int index) {
-    HadoopFsRelation relation = (HadoopFsRelation) leaf.relation();
-    if (!(relation.location() instanceof PlannedFiles)) return null;
-    PlannedFiles files = (PlannedFiles) relation.location();
-    ArrayList conditions = new ArrayList();
-    if (condition != null) Plans.split(condition, conditions);
-    // The files must be those of filters that the query still has.
-    if (!FilesOfKeys.isUsable(key.dataType()) || files.count < 2 || !files.request.isWithin(conditions)) return null;
-    StructType constants = relation.partitionSchema();
-    ArrayList output = new ArrayList(Plans.list(leaf.output()));
-    AttributeReference ordinal = null;
-    for (int i = 0; i < output.size(); i++) {
-      if (((Attribute) output.get(i)).name().equals(ORDINAL)) ordinal = (AttributeReference) output.get(i);
-    }
-    LogicalRelation numbered = leaf;
-    if (ordinal == null) {
-      constants = constants.add(ORDINAL, DataTypes.IntegerType, false);
-      files = files.numbered();
-      LogicalRelation plain = LogicalRelation$.MODULE$.apply(new HadoopFsRelation(files, new StructType().add(ORDINAL, DataTypes.IntegerType, false),
-          new StructType(), Option.empty(), relation.fileFormat(), relation.options(), relation.sparkSession()), false);
-      ordinal = (AttributeReference) Plans.list(plain.output()).get(0);
-      output.add(ordinal);
-      numbered = Plans.over(leaf, files, constants, Plans.seq(output));
-    }
-    Expression of = FilesOfKeys.subquery((Expression) Plans.list(keys).get(index), other, keys, index);
-    Expression filter = new FilesOfKeys(of, ordinal, files, key.name());
-    return new Project(leaf.output(), new Filter(condition == null ? filter : new And(condition, filter), numbered));
-  }
 }
 
-class VisitJoins extends AbstractFunction1 {
-  private final JoinKeys rule;
+/**
+ * Has tasks read the files of whole partitions where that spares an exchange, if Spark and Iceberg are set to. A strategy is the
+ * one place that sees a physical plan before exchanges are put into it.
+ */
+class GroupedFiles extends SparkStrategy {
+  private static final ThreadLocal INSIDE = new ThreadLocal();
 
-  VisitJoins(JoinKeys rule) {
-    this.rule = rule;
+  public Seq apply(LogicalPlan plan) {
+    ArrayList plans = new ArrayList();
+    if (plan instanceof ReturnAnswer && INSIDE.get() == null && isOn()) {
+      PlannedFiles files = Plans.planned(plan);
+      Object text = files == null ? null : Texts.entry("partition_groups", files.request);
+      if (text != null) plans.add(grouped(plan, (UnaryOperator) text));
+    }
+    return Plans.seq(plans);
   }
 
-  public Object apply(Object plan) {
-    return rule.visit((LogicalPlan) plan);
-  }
-}
-
-/** Whether a file, by its number, may have a row with a key of the other side of a join. Python is asked once, for all files. */
-public class FilesOfKeys extends BinaryExpression implements CodegenFallback, java.io.Serializable {
-  private final Expression keys;
-  private final Expression ordinal;
-  private final PlannedFiles files;
-  private final String column;
-  private transient boolean isAsked;
-  private transient BitSet kept;
-
-  FilesOfKeys(Expression keys, Expression ordinal, PlannedFiles files, String column) {
-    this.keys = keys;
-    this.ordinal = ordinal;
-    this.files = files;
-    this.column = column;
+  private static boolean isOn() {
+    SQLConf conf = SQLConf.get();
+    // Spark would divide other tables by our partitions, and cannot.
+    boolean isDividing = conf.v2BucketingShuffleEnabled() && !conf.v2BucketingPartiallyClusteredDistributionEnabled();
+    return conf.v2BucketingEnabled() && !isDividing && Plans.isOn("spark.sql.iceberg.planning.preserve-data-grouping", "false") && Plans.isOn();
   }
 
-  static java.lang.reflect.Constructor pruning() {
-    java.lang.reflect.Constructor constructor = DynamicPruningSubquery.class.getConstructors()[0];
-    int count = constructor.getParameterTypes().length;
-    if (count != 7 && count != 8) throw new IllegalStateException("DynamicPruningSubquery has " + count + " parts");
-    return constructor;
-  }
-
-  /** Spark's expression for the keys of the other side, if it is broadcast. */
-  static Expression subquery(Expression key, LogicalPlan other, Seq keys, int index) {
-    ArrayList indices = new ArrayList();
-    indices.add(Integer.valueOf(index));
-    Object[] all = new Object[] {
-      new Literal(null, key.dataType()), other, keys, Plans.seq(indices), Boolean.TRUE,
-      org.apache.spark.sql.catalyst.expressions.NamedExpression$.MODULE$.newExprId(), Option.empty(), Option.empty()
-    };
-    java.lang.reflect.Constructor constructor = pruning();
+  /** The plan that Spark makes, with our scans grouped. */
+  private static SparkPlan grouped(LogicalPlan plan, UnaryOperator text) {
+    SparkPlan physical;
+    INSIDE.set(Boolean.TRUE);
     try {
-      return (Expression) constructor.newInstance(java.util.Arrays.copyOf(all, constructor.getParameterTypes().length));
-    } catch (ReflectiveOperationException e) {
-      throw new IllegalStateException(e);
+      physical = (SparkPlan) SparkSession$.MODULE$.active().sessionState().planner().plan(plan).next();
+    } finally {
+      INSIDE.remove();
     }
-  }
-
-  /** Whether keys of a type are whole numbers or texts. */
-  static boolean isUsable(DataType type) {
-    return isNumber(type) || type.equals(DataTypes.StringType);
-  }
-
-  private static boolean isNumber(DataType type) {
-    return type.equals(DataTypes.IntegerType) || type.equals(DataTypes.LongType) || type.equals(DataTypes.DateType)
-        || type.equals(DataTypes.TimestampType) || type.equals(DataTypes.TimestampNTZType);
-  }
-
-  public Expression left() { return keys; }
-  public Expression right() { return ordinal; }
-  public boolean nullable() { return false; }
-  public DataType dataType() { return DataTypes.BooleanType; }
-  public String prettyName() { return "files_of_keys"; }
-  public String toString() { return "files of " + column + " in " + keys; }
-  public int productArity() { return 4; }
-  public boolean canEqual(Object other) { return other instanceof FilesOfKeys; }
-
-  public Object productElement(int place) {
-    return place == 0 ? (Object) keys : place == 1 ? (Object) ordinal : place == 2 ? (Object) files : (Object) column;
-  }
-
-  public boolean equals(Object other) {
-    if (!(other instanceof FilesOfKeys)) return false;
-    FilesOfKeys that = (FilesOfKeys) other;
-    return keys.equals(that.keys) && ordinal.equals(that.ordinal) && files.equals(that.files) && column.equals(that.column);
-  }
-
-  /** Tasks may carry the plan that they are of; they have no need of this, and do not know its class. */
-  protected Object writeReplace() {
-    return Literal$.MODULE$.TrueLiteral();
-  }
-
-  public TreeNode withNewChildrenInternal(TreeNode left, TreeNode right) {
-    return new FilesOfKeys((Expression) left, (Expression) right, files, column);
-  }
-
-  public ExprCode doGenCode(CodegenContext context, ExprCode code) {
-    // Janino calls no static method of an interface.
     try {
-      Class[] kinds = new Class[] {CodegenFallback.class, CodegenContext.class, ExprCode.class};
-      return (ExprCode) CodegenFallback.class.getMethod("doGenCode$", kinds).invoke(null, new Object[] {this, context, code});
-    } catch (ReflectiveOperationException e) {
-      throw new IllegalStateException(e);
+      return (SparkPlan) text.apply(physical);
+    } catch (RuntimeException e) {
+      return (SparkPlan) Plans.without(physical, e);
     }
-  }
-
-  public Object eval(InternalRow row) {
-    BitSet chosen = chosen();
-    return Boolean.valueOf(chosen == null || chosen.get(((Integer) ordinal.eval(row)).intValue()));
-  }
-
-  private synchronized BitSet chosen() {
-    if (!isAsked) {
-      Expression known = keys instanceof DynamicPruningExpression ? ((DynamicPruningExpression) keys).child() : keys;
-      Option values = known instanceof InSubqueryExec ? ((InSubqueryExec) known).values() : Option.empty();
-      if (values.isDefined()) kept = choose((Object[]) values.get());
-      isAsked = true;
-    }
-    return kept;
-  }
-
-  private BitSet choose(Object[] values) {
-    Object answer = files.request.ofKeys(column, values).ask("keys");
-    if (answer == null) return null;
-    HashSet paths = new HashSet();
-    String[] texts = ((String) answer).split("\0");
-    for (int i = 0; i < texts.length; i++) if (!texts[i].isEmpty()) paths.add(new Path(texts[i]));
-    BitSet chosen = new BitSet();
-    int number = 0;
-    for (scala.collection.Iterator groups = files.directories.iterator(); groups.hasNext(); number++) {
-      FileStatusWithMetadata file = (FileStatusWithMetadata) ((PartitionDirectory) groups.next()).files().head();
-      if (paths.contains(file.getPath())) chosen.set(number);
-    }
-    return chosen;
   }
 }

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
-from icefloe import maintenance as mt, manifests as mf, planning
+from icefloe import commit as cm, maintenance as mt, manifests as mf, planning
 from icefloe.data import KeyMaker, data_folder
 from icefloe.spark.maintenance.spreading import (
     LABEL,
@@ -192,7 +192,7 @@ def _own(work: mt.GroupRewrite, number: int) -> Iterator[tuple[mt.GroupRewrite, 
     try:
         yield own, f"{work.unique}-{number:05d}-{uuid.uuid4().hex[:8]}"
     except BaseException:
-        mt.delete_quietly(work.storage, [file.file_path for file in own.written], "of a task that failed")
+        cm.delete_quietly(work.storage, [file.file_path for file in own.written], "of a task that failed")
         raise
 
 

@@ -58,7 +58,7 @@ def predicate_of(condition: str | Column, schema: Schema, spark: SparkSession) -
     ):
         plan = rule.apply(plan)
     if class_of(plan) != "Filter":
-        raise InvalidInputError(f"{condition} is no condition of columns alone; only those choose what is overwritten")
+        raise InvalidInputError(f"{condition} is not a condition on columns alone, as overwriting requires")
     return predicate_text(_with_exact_names(plan, frame).condition().sql(), spark)
 
 
@@ -83,5 +83,5 @@ def _with_exact_names(plan: JavaObject, frame: DataFrame) -> JavaObject:
 def _in_utc(text: str, spark: SparkSession) -> str:
     micros = constant(functions.unix_micros(functions.lit(text).try_cast("timestamp")), spark)
     if micros is None:
-        raise InvalidInputError(f"TIMESTAMP {text!r} is no timestamp")
+        raise InvalidInputError(f"TIMESTAMP {text!r} is not a valid timestamp")
     return (_EPOCH + dt.timedelta(microseconds=micros)).isoformat()

@@ -166,7 +166,7 @@ def _geo_type(shape: JavaObject) -> types.GeometryType | types.GeographyType:
         field_type = types.parse_type(shape.metadata().getString(EXACT_TYPE))
     if not isinstance(field_type, types.GeometryType | types.GeographyType):
         raise InvalidInputError(
-            f"{shape.sql()} is not known as a geometry or geography; give a column of a table of that type, or, where Spark shows"
+            f"{shape.sql()} is not a known geometry or geography; give a table column of that type or, where Spark shows"
             " a field of a struct as bytes, a row filter"
         )
     return field_type

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from icefloe.catalog import Catalog, View, show
 from icefloe.errors import InvalidInputError, NoSuchNamespaceError, NoSuchObjectError
 from icefloe.inspect import TABLE_NAMES
+from icefloe.spark.loading import load_again
 from icefloe.spark.user_side import quoted_name
 from icefloe.table import Table
 
@@ -69,7 +70,7 @@ class ResolvedName:
 
     def load_table(self) -> Table:
         """The table."""
-        return self.catalog.load_table(self.parts)
+        return load_again(self.catalog, self.parts)
 
     def load_view(self) -> View:
         """The view."""
@@ -99,7 +100,7 @@ class Source:
 
     def load_table(self) -> Table:
         """The table."""
-        return self.catalog.load_table(self.identifier)
+        return load_again(self.catalog, self.identifier)
 
 
 @dataclass

@@ -24,6 +24,7 @@ from icefloe.spark.sql.temporary_views import names_temporary, refresh_view
 from icefloe.spark.types import mapping_of, of_query, user_schema
 
 _MENTIONS_IDENTIFIER = re.compile(r"\bidentifier\s*\(", re.IGNORECASE)
+_MENTIONS_WITH = re.compile(r"\bwith\b", re.IGNORECASE)
 _IDENTIFIER = "PlanWithUnresolvedIdentifier"
 _ASIDE = "__icefloe_with"
 """The first part of a name that stands for a query with expressions of its own."""
@@ -59,7 +60,8 @@ def resolve(plan: JavaObject, context: SqlContext, hidden: frozenset[str] = froz
                 return with_functions(node)
 
     # Names of expressions hold in their own query alone, so that is gone through apart from what is around it.
-    return nodes.rebuilt(nodes.rebuilt_from_above(plan, set_aside), put)
+    has_expressions = not context.mentions or _MENTIONS_WITH.search(context.mentions) is not None
+    return nodes.rebuilt(nodes.rebuilt_from_above(plan, set_aside) if has_expressions else plan, put)
 
 
 def _with(node: JavaObject, context: SqlContext, hidden: frozenset[str]) -> JavaObject:
@@ -202,16 +204,14 @@ def _at_version(source: Source, version: str) -> Source:
     if version in source.load_table().refs():
         return replace(source, ref=version)
     if not version.lstrip("-").isdigit():
-        raise NoSuchSnapshotError(
-            f"table {'.'.join(source.identifier)} has no branch or tag {version!r}, and it is no snapshot id either"
-        )
+        raise NoSuchSnapshotError(f"table {'.'.join(source.identifier)} has no branch, tag or snapshot id {version!r}")
     return replace(source, snapshot_id=int(version))
 
 
 def _at_time(source: Source, moment: JavaObject, context: SqlContext) -> Source:
     micros = constant(functions.unix_micros(context.gateway.column(moment).cast("timestamp")), context.spark)
     if micros is None:
-        raise InvalidInputError(f"TIMESTAMP AS OF {moment.sql()} is no timestamp")
+        raise InvalidInputError(f"TIMESTAMP AS OF {moment.sql()} is not a valid timestamp")
     return replace(source, as_of=micros // 1000)
 
 

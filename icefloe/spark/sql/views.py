@@ -163,7 +163,7 @@ def _set_properties(node: JavaObject, target: ResolvedName, context: SqlContext)
 def _check_not_reserved(keys: Iterable[str]) -> None:
     for key in keys:
         if key in _RESERVED:
-            raise InvalidInputError(f"{key!r} is no property of a view that could be set or removed: {_RESERVED[key]}")
+            raise InvalidInputError(f"{key!r} is not a view property that can be set or removed: {_RESERVED[key]}")
 
 
 def _create_temporary(node: JavaObject, context: SqlContext) -> JavaObject:

@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from icefloe.errors import IcefloeError
 from icefloe.spark.gateway import Gateway
+from icefloe.spark.spark_sessions import hold_clones
 
 T = TypeVar("T")
 _STREAMING = "org.apache.spark.sql.execution.streaming"
@@ -38,19 +39,20 @@ class StreamRuntime:
         """The streaming DataFrame of a Python object that is Spark's `Source`."""
         gateway = self.gateway.callbacks()
         attributes = gateway.jvm.org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes(gateway.type(schema))
-        names = [_module(gateway, _UNASSIGNED)] if self._has(_UNASSIGNED) else []
+        names = [gateway.module(_UNASSIGNED)] if self._has(_UNASSIGNED) else []
         session = gateway.spark._jsparkSession
         relation = self._package.StreamingExecutionRelation(source, attributes, gateway.none(), *names, session)
         return gateway.frame_of(relation)
 
     def as_micro_batch(self, frame: DataFrame) -> JavaObject:
         """The rows of any DataFrame as those of a micro-batch; its physical plan is made now."""
-        return self._rdd_frame(frame._jdf, is_streaming=True)
+        dataset = frame._jdf
+        node = self.gateway.rdd_plan(dataset, is_streaming=True)
+        return self.gateway.jvm.org.apache.spark.sql.classic.Dataset.ofRows(dataset.sparkSession(), node)
 
-    def rows_of_batch(self, dataset: JavaObject) -> DataFrame:
-        """What a sink is given, as a plain DataFrame: whatever is done with it is no part of the streaming query."""
-        session = SparkSession(self.gateway.spark.sparkContext, dataset.sparkSession())
-        return DataFrame(self._rdd_frame(dataset, is_streaming=False), session)
+    def session_of(self, dataset: JavaObject) -> SparkSession:
+        """The session of a query, by one of its micro-batches."""
+        return hold_clones(SparkSession(self.gateway.spark.sparkContext, dataset.sparkSession()))
 
     def start(
         self,
@@ -81,18 +83,10 @@ class StreamRuntime:
             none,
         ]
         manager = gateway.spark._jsparkSession.sessionState().streamingQueryManager()
-        if _parameters(gateway, manager, "startQuery") > len(arguments):
+        if gateway.parameters(manager, "startQuery") > len(arguments):
             # From 4.2 on the sink may have a name, too.
             arguments.insert(1, none)
         return manager.startQuery(*arguments)
-
-    def _rdd_frame(self, dataset: JavaObject, *, is_streaming: bool) -> JavaObject:
-        gateway = self.gateway
-        nodes = _module(gateway, "org.apache.spark.sql.execution.LogicalRDD$")
-        # From 4.1 on there is one more argument.
-        more = [False] * (_parameters(gateway, nodes, "fromDataset") - 3)
-        node = nodes.fromDataset(dataset.queryExecution().toRdd(), dataset, is_streaming, *more)
-        return gateway.jvm.org.apache.spark.sql.classic.Dataset.ofRows(dataset.sparkSession(), node)
 
     @property
     def _package(self) -> JavaObject:
@@ -127,18 +121,3 @@ def with_short_errors(work: Callable[[], T]) -> T:
                 "py4j.protocol.Py4JJavaError: An error occurred while calling a batch: java.lang.InterruptedException"
             ) from None
         raise
-
-
-def _module(gateway: Gateway, name: str) -> JavaObject:
-    """Scala's object of a name."""
-    return gateway.cached(("module", name), lambda: gateway.load_class(name).getField("MODULE$").get(None))
-
-
-def _parameters(gateway: Gateway, owner: JavaObject, method: str) -> int:
-    """How many parameters the method has, or the longest of that name; a class is asked once, as that takes hundreds of calls."""
-
-    def count() -> int:
-        methods = owner.getClass().getMethods()
-        return max(int(each.getParameterCount()) for each in methods if each.getName() == method)
-
-    return gateway.cached(("parameters of", method), count)

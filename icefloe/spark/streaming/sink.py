@@ -1,18 +1,23 @@
 """A table as the sink of a streaming query: each micro-batch is one commit, and is in the table once, however often it is run."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from py4j.java_gateway import JavaObject
 from pyspark.sql import Column, DataFrame, SparkSession, Window, functions as F  # noqa: N812  # its usual name
+from pyspark.sql.types import StructType
 
 from icefloe.catalog import show
 from icefloe.errors import InvalidInputError
 from icefloe.metadata.summary import WAP_ID
 from icefloe.spark.auditing import destination
 from icefloe.spark.gateway import Gateway
+from icefloe.spark.jvm import door
+from icefloe.spark.loading import load_again
 from icefloe.spark.merging import MergeBuilder
-from icefloe.spark.spark_sessions import clone_with, in_session, is_on
+from icefloe.spark.micro_batch import MicroBatch
+from icefloe.spark.spark_sessions import held_clone, hold_clones, is_on
 from icefloe.spark.streaming.runtime import StreamRuntime, with_short_errors
 from icefloe.spark.user_side import quoted_name
 from icefloe.spark.writing import BRANCH, TableWrite
@@ -52,7 +57,7 @@ class StreamTarget:
 
     def table(self) -> Table:
         """The table as it is now."""
-        return self.write.catalog.load_table(self.write.identifier)
+        return load_again(self.write.catalog, self.write.identifier)
 
     def check(self) -> None:
         """Fail if there is no such table, nothing to tell its rows by, or no place for many commits."""
@@ -132,6 +137,15 @@ def _newest(batch: DataFrame, keys: Sequence[str], sequence_by: str, deletes: st
     return ranked.where(F.col(quoted_name(_RANK)) == 1).drop(_RANK)
 
 
+@dataclass(frozen=True)
+class GivenBatch:
+    """A micro-batch as Spark gives it: its `Dataset`, and the ids of its query and of the session of that."""
+
+    dataset: JavaObject
+    query_id: str
+    session_id: str
+
+
 class TableSink:
     """Spark's `Sink` over a table."""
 
@@ -141,12 +155,19 @@ class TableSink:
         self._runtime = StreamRuntime(target.gateway)
         self._stateful: dict[str, bool] = {}
         """Whether queries have state, which all their batches have in common."""
+        self._sessions: dict[str, SparkSession] = {}
+        """The session of the query that runs, by its id, with adaptive execution as the user has it."""
+        self._schemas: dict[str, StructType] = {}
+        """The columns of the query that runs, by the id of its session."""
 
     # -- what Spark asks
 
     def addBatch(self, number: int, data: JavaObject) -> None:  # noqa: N802  # Spark's name
         """One micro-batch; again after a failure, with the same number and rows."""
-        with_short_errors(lambda: self._add(number, data))
+        # Spark's thread of the query calls us, and is called back on: its local properties are those of the query.
+        query_id = str(self._gateway.spark.sparkContext.getLocalProperty(_QUERY))
+        given = GivenBatch(data, query_id, str(data.sparkSession().sessionUUID()))
+        with_short_errors(lambda: self._add(number, given))
 
     def name(self) -> str:
         """As reports of progress show it."""
@@ -171,22 +192,58 @@ class TableSink:
 
     # -- parts
 
-    def _add(self, number: int, data: JavaObject) -> None:
-        spark = self._gateway.spark
-        # Spark's thread of the query calls us, and is called back on: its local properties are those of the query.
-        query_id = str(spark.sparkContext.getLocalProperty(_QUERY))
-        batch = self._runtime.rows_of_batch(data)
-        if self._has_state(query_id, data) and self._target.has(batch.sparkSession, query_id, number):
+    def for_spark(self) -> object:
+        """What Spark is given: a sink in Java that asks this one, or this one where there is no such Java."""
+        entry = door.entry(self._gateway.spark, "streams")
+        return self if entry is None else entry.sink(SinkCalls(self), self.toString())
+
+    def _add(self, number: int, given: GivenBatch) -> None:
+        query_id, session = given.query_id, self._session(given)
+        batch = MicroBatch(given.dataset, session).with_schema(self._schema(given))
+        if self._has_state(given) and self._target.has(session, query_id, number):
             # What the query remembers must have seen the batch, too.
             batch.write.format("noop").mode("overwrite").save()
             return
-        adapts = is_on(spark, _ADAPTIVE)
-        if is_on(batch.sparkSession, _ADAPTIVE) != adapts:
-            # Some queries run without adaptive execution, and would write a small file for each part of a shuffle.
-            batch = in_session(batch, clone_with(batch.sparkSession, {_ADAPTIVE: str(adapts).lower()}))
         self._target.add(batch, query_id, number)
 
-    def _has_state(self, query_id: str, data: JavaObject) -> bool:
-        if query_id not in self._stateful:
-            self._stateful[query_id] = _STATE in str(data.queryExecution().executedPlan().toString())
-        return self._stateful[query_id]
+    def _session(self, given: GivenBatch) -> SparkSession:
+        """The session that all batches of a run of a query are written in."""
+        key = given.session_id
+        if key not in self._sessions:
+            own = self._runtime.session_of(given.dataset)
+            adapts = is_on(self._gateway.spark, _ADAPTIVE)
+            if is_on(own, _ADAPTIVE) != adapts:
+                # Some queries run without adaptive execution, and would write a small file for each part of a shuffle.
+                own = hold_clones(held_clone(own, {_ADAPTIVE: str(adapts).lower()}))
+            # That of an earlier run is not needed any more.
+            self._sessions = {key: own}
+        return self._sessions[key]
+
+    def _schema(self, given: GivenBatch) -> StructType:
+        key = given.session_id
+        if key not in self._schemas:
+            self._schemas = {key: StructType.fromJson(json.loads(given.dataset.schema().json()))}
+        return self._schemas[key]
+
+    def _has_state(self, given: GivenBatch) -> bool:
+        if given.query_id not in self._stateful:
+            plan = str(given.dataset.queryExecution().executedPlan().toString())
+            self._stateful[given.query_id] = _STATE in plan
+        return self._stateful[given.query_id]
+
+
+class SinkCalls:
+    """What a sink in Java (icefloe/spark/jvm/streams.java) calls, with all that is to be known of a batch."""
+
+    def __init__(self, sink: TableSink) -> None:
+        self._sink = sink
+
+    def apply(self, known: str, dataset: JavaObject) -> None:
+        """One micro-batch: its number, the id of its query and that of the session."""
+        number, query_id, session_id = known.split("\0")
+        with_short_errors(lambda: self._sink._add(int(number), GivenBatch(dataset, query_id, session_id)))
+
+    class Java:
+        """What py4j makes of it."""
+
+        implements = ("java.util.function.BiFunction",)

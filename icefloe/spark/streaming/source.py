@@ -24,6 +24,7 @@ from icefloe.spark.auditing import branch_to_read
 from icefloe.spark.changes import fields_to_show, read_changes
 from icefloe.spark.engine import clean_native_scan, native_scan
 from icefloe.spark.gateway import Gateway, Returned
+from icefloe.spark.jvm import door
 from icefloe.spark.native_read import NativeScan
 from icefloe.spark.scan_plan import OF_DATA
 from icefloe.spark.streaming.runtime import StreamRuntime, with_short_errors
@@ -126,7 +127,7 @@ def stream_of(spark: SparkSession, table: Table, options: Mapping[str, OptionVal
     name = ".".join(table.name())
     streamed = StreamedTable(spark, table, name, settings, table.metadata.current_schema_id)
     source = TableStreamSource(streamed)
-    return StreamRuntime(Gateway(spark)).stream(source, source.columns)
+    return StreamRuntime(Gateway(spark)).stream(source.for_spark(), source.columns)
 
 
 class TableStreamSource:
@@ -154,11 +155,12 @@ class TableStreamSource:
 
     def getBatch(self, start: JavaObject, end: JavaObject) -> JavaObject:  # noqa: N802  # Spark's name
         """The rows between two offsets. After a restart Spark asks for the last batch again, and does not read it."""
-        return with_short_errors(lambda: self._batch(start, end))
+        first = None if start.isEmpty() else str(start.get().json())
+        return with_short_errors(lambda: self._batch(first, str(end.json())))
 
-    def _batch(self, start: JavaObject, end: JavaObject) -> JavaObject:
-        first = None if start.isEmpty() else offset_from_text(start.get().json())
-        last = offset_from_text(end.json())
+    def _batch(self, start: str | None, end: str) -> JavaObject:
+        first = None if start is None else offset_from_text(start)
+        last = offset_from_text(end)
         assert last is not None, "an offset of ours or of Java's that is the end of a batch"
         if last.snapshot_id not in self._streamed.table.metadata.snapshots_by_id:
             self._refresh()
@@ -186,24 +188,27 @@ class TableStreamSource:
 
     def getDefaultReadLimit(self) -> JavaObject:  # noqa: N802  # Spark's name
         """How much a batch reads; all limits are ours, so Spark only learns whether there are any."""
+        return self._returned(self._limit())
+
+    def _limit(self) -> JavaObject:
         limits = self._gateway.jvm.org.apache.spark.sql.connector.read.streaming.ReadLimit
         none = self._streamed.settings.limits == UNLIMITED
-        return self._returned(limits.allAvailable() if none else limits.maxFiles(2**31 - 1))
+        return limits.allAvailable() if none else limits.maxFiles(2**31 - 1)
 
     def latestOffset(self, start: JavaObject | None, limit: JavaObject) -> JavaObject | None:  # noqa: N802  # Spark's name
         """The end of the next batch; what it starts with if nothing is new."""
-        return with_short_errors(lambda: self._latest(start, limit))
-
-    def _latest(self, start: JavaObject | None, limit: JavaObject) -> JavaObject | None:
         # `Trigger.Once` asks for all that there is.
         is_all = limit.getClass().getSimpleName() == _ALL_AVAILABLE
-        after = None if start is None else offset_from_text(start.json())
+        after = None if start is None else str(start.json())
+        found = with_short_errors(lambda: self._latest(after, is_all))
+        return start if found is None else self._returned(self._runtime.offset(found))
+
+    def _latest(self, start: str | None, is_all: bool) -> str | None:
+        after = None if start is None else offset_from_text(start)
         self._refresh()
         limits = UNLIMITED if is_all else self._streamed.settings.limits
         end = self._streamed.steps.next(after, limits, self._end())
-        if end is None or end == after:
-            return start
-        return self._returned(self._runtime.offset(end.to_text()))
+        return None if end is None or end == after else end.to_text()
 
     def reportLatestOffset(self) -> JavaObject | None:  # noqa: N802  # Spark's name
         """The newest offset, for Spark's reports of progress."""
@@ -223,14 +228,16 @@ class TableStreamSource:
     def metrics(self, latest: JavaObject) -> JavaObject:
         """What is still to be read, for Spark's reports of progress."""
         result = self._gateway.jvm.java.util.HashMap()
+        for key, value in self._metrics(str(latest.get().json()) if latest.isPresent() else None).items():
+            result.put(key, str(value))
+        return self._returned(result)
+
+    def _metrics(self, latest: str | None) -> dict[str, int]:
         try:
-            after = offset_from_text(latest.get().json()) if latest.isPresent() else None
-            for key, value in self._behind(after).items():
-                result.put(key, str(value))
+            return self._behind(None if latest is None else offset_from_text(latest))
         except IcefloeError:
             # A query whose snapshots have expired says so where it reads.
-            pass
-        return self._returned(result)
+            return {}
 
     def _behind(self, after: Offset | None) -> dict[str, int]:
         parts, files = self._streamed.steps.behind(after), self._streamed.files
@@ -273,6 +280,13 @@ class TableStreamSource:
 
     # -- parts
 
+    def for_spark(self) -> object:
+        """What Spark is given: a source in Java that asks this one, or this one where there is no such Java."""
+        entry = door.entry(self._streamed.spark, "streams")
+        if entry is None:
+            return self
+        return entry.source(SourceAnswers(self), self.toString(), self._gateway.type(self.columns), self._limit())
+
     def _refresh(self) -> None:
         """Look at the table as it is now; an error if it cannot be read under the query's columns any more."""
         with self._lock:
@@ -291,6 +305,44 @@ class TableStreamSource:
     def _end(self) -> Offset | None:
         with self._lock:
             return self._ends.get(self._query())
+
+
+class SourceAnswers:
+    """What a source in Java (icefloe/spark/jvm/streams.java) asks: questions and answers are texts, which take no calls of their own."""
+
+    def __init__(self, source: TableStreamSource) -> None:
+        self._source = source
+
+    def apply(self, question: str, text: str | None) -> JavaObject | str | None:
+        """The answer about an offset, or about two of them for a batch."""
+        return with_short_errors(lambda: self._answer(question, text))
+
+    def _answer(self, question: str, text: str | None) -> JavaObject | str | None:
+        source = self._source
+        match question:
+            case "batch":
+                assert text is not None, "a batch has an end"
+                start, _, end = text.partition("\0")
+                return source._batch(start or None, end)
+            case "latest" | "latest of all":
+                return source._latest(text, question == "latest of all")
+            case "head":
+                head = source._head()
+                return None if head is None else head.to_text()
+            case "metrics":
+                return "\0".join(f"{key}\0{value}" for key, value in source._metrics(text).items())
+            case "prepare":
+                source.prepareForTriggerAvailableNow()
+            case "stop":
+                source.stop()
+            case _:
+                raise AssertionError(question)
+        return None
+
+    class Java:
+        """What py4j makes of it."""
+
+        implements = ("java.util.function.BiFunction",)
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ class StreamWrite:
         target.check()
         query = StreamRuntime(gateway).start(
             frame,
-            TableSink(target),
+            TableSink(target).for_spark(),
             checkpoint=location,
             mode=self.mode,
             trigger=_trigger(gateway, self.trigger_of),
