@@ -18,6 +18,7 @@ from icefloe.formats.arrow_types import WkbType
 from icefloe.formats.metrics import Metrics
 from icefloe.formats.parquet.metrics import _MetricsColumns, row_group_filter
 from icefloe.schema import GeoBox, types
+from icefloe.schema.wkb import wkt_to_wkb
 from icefloe.table import Table
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.geo_shapes import Rng, SphereShape, planar_box, planar_shape, sphere_box, wkb
@@ -208,3 +209,23 @@ def test_a_call_is_its_own_text() -> None:
         predicate = parse_expression(text)
         assert parse_expression(str(predicate)) == predicate
         assert parse_expression(str(~predicate)) == ~predicate
+
+
+@pytest.mark.commits_wrong_files
+@pytest.mark.parametrize("kind", ["geometry", "geography"])
+def test_shapes_that_are_not_whole_are_refused_and_named_in_files_of_others(kind: str, tmp_path: Any) -> None:
+    catalog = icefloe.load_catalog("lake", type="memory", warehouse=str(tmp_path / "lake"))
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", f"id long, g {kind}", properties={"format-version": "3"})
+    good = wkt_to_wkb("POINT (1 1)")
+    for bad in (good + b"x", good[:5], wkt_to_wkb("MULTIPOINT (1 1, 2 2)")[:-1]):
+        with pytest.raises(errors.InvalidValueError, match="column 'g', row 1: WKB"):
+            table.append(pa.table({"id": [1, 2], "g": pa.array([good, bad], pa.binary())}))
+    path = tmp_path / "foreign.parquet"
+    pq.write_table(pa.table({"id": pa.array([1]), "g": pa.array([good + b"x"], pa.binary())}), path)
+    table.add_files([str(path)])
+    with pytest.raises(
+        errors.CorruptFileError, match=r"foreign\.parquet: a value that the filter needs.*1 bytes after its end"
+    ):
+        table.scan("st_intersects(g, 0, 0, 2, 2)").to_arrow()
+    assert table.scan("id = 1").to_arrow().num_rows == 1

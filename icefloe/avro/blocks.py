@@ -103,7 +103,7 @@ def inflate(codec: str, data: bytes | memoryview, limit: int) -> bytes | memoryv
         case "snappy":
             return _inflate_snappy(data, limit)
         case _:
-            raise ValueError(f"the codec {codec!r} is not known; codecs are {', '.join(sorted(set(CODECS.values())))}")
+            raise ValueError(f"unknown codec {codec!r}; codecs are {', '.join(sorted(set(CODECS.values())))}")
 
 
 def _too_large(limit: int) -> ValueError:

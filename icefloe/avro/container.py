@@ -90,7 +90,7 @@ def read_header(view: memoryview, location: str) -> Header:
     codec = metadata.get("avro.codec", b"null").decode("utf-8", "replace")
     if codec not in CODECS.values():
         known = ", ".join(sorted(set(CODECS.values())))
-        raise CorruptFileError(location, f"Avro codec {codec!r} is not known; codecs are {known}")
+        raise CorruptFileError(location, f"unknown Avro codec {codec!r}; codecs are {known}")
     texts = {key: value.decode("utf-8", "replace") for key, value in metadata.items()}
     return Header(metadata.get("avro.schema", b""), texts, codec, sync, reader.at)
 

@@ -144,7 +144,7 @@ def _sort_key(table: pa.Table, field: sorting.SortField, schema: Schema) -> pa.A
     source = schema.fields_by_id.get(field.source_id)
     if source is None or isinstance(field.transform, tr.UnknownTransform):
         raise errors.InvalidSortOrderError(
-            f"rows cannot be sorted by {field}, as its column or its transform is not known"
+            f"rows cannot be sorted by {field} because its column or transform is unknown"
         )
     if isinstance(source.field_type, types.UnknownType):
         return None

@@ -108,7 +108,7 @@ class _Disk:
                 raise
             raise StorageError(
                 self.made or self.folder or tempfile.gettempdir(),
-                f"there is no room for the rows that are sorted: {error}; free some, or name another folder with TMPDIR",
+                f"no disk space left to sort rows: {error}; free some, or set TMPDIR to another folder",
             ) from error
         return _Run(path)
 

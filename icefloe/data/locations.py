@@ -54,7 +54,7 @@ def data_folder(metadata: md.TableMetadata) -> str:
         return md.strip_trailing_slash(md.resolve_location(metadata.location, path))
     if metadata.location is None:
         raise errors.InvalidLocationError(
-            "the table has no location, so that nothing can be written; its catalog must supply one"
+            "the table has no location, so nothing can be written; its catalog must supply one"
         )
     return f"{md.strip_trailing_slash(metadata.location)}/data"
 

@@ -17,7 +17,7 @@ from icefloe.errors import InvalidValueError
 from icefloe.formats.metrics import leaves
 from icefloe.formats.projection import constant_array, null_array, without_nulls
 from icefloe.formats.variant.shredding import unshred
-from icefloe.schema import Schema, Value, check_wkb_headers, schema_to_arrow, types
+from icefloe.schema import Schema, Value, check_wkb_column, schema_to_arrow, types
 
 
 def shape_table(table: pa.Table, schema: Schema) -> pa.Table:
@@ -33,12 +33,12 @@ def shape_table(table: pa.Table, schema: Schema) -> pa.Table:
 
 
 def _check_shapes(table: pa.Table, schema: Schema) -> None:
-    """Fail on geometries and geographies, outside of lists and maps, that are not ISO WKB by their first bytes."""
+    """Fail on geometries and geographies, outside of lists and maps, that are not whole ISO WKB."""
     for field, (first, *rest) in leaves(schema):
         if isinstance(field.field_type, types.GeometryType | types.GeographyType):
             # Below null structs there may be anything.
             values = pc.struct_field(table.column(first), rest) if rest else table.column(first)
-            check_wkb_headers(values, schema.names_by_id[field.field_id])
+            check_wkb_column(values, schema.names_by_id[field.field_id])
 
 
 def write_default(field: types.NestedField) -> Value:

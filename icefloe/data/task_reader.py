@@ -113,8 +113,7 @@ class _Finish:
         deleted = deletes.mask(batch, None if positions is None else positions.to_numpy())
         keep = None if deleted is None or self._marks_deleted else ~deleted
         if not isinstance(self._task.residual, ex.AlwaysTrue):
-            known = self._extracts.for_filter(batch, is_read=self._is_extracted)
-            matching = np.asarray(ex.mask(self._task.residual, batch, known))
+            matching = self._matching(batch)
             keep = matching if keep is None else keep & matching
         if keep is not None and not keep.all():
             batch = batch.filter(pa.array(keep))
@@ -126,6 +125,17 @@ class _Finish:
         ]
         arrays += self._extracts.shown(batch, is_read=self._is_extracted)
         return pa.RecordBatch.from_arrays(arrays, schema=self._target)
+
+    def _matching(self, batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+        """Which rows match what is left of the filter."""
+        try:
+            known = self._extracts.for_filter(batch, is_read=self._is_extracted)
+            return np.asarray(ex.mask(self._task.residual, batch, known))
+        except errors.InvalidValueError as error:
+            # A variant or a shape that another program wrote.
+            raise errors.CorruptFileError(
+                self._task.file.file_path, f"a value that the filter needs cannot be read: {error}"
+            ) from error
 
     def _table_columns(self, batch: pa.RecordBatch) -> list[pa.Array]:
         if self._plan is None:

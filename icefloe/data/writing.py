@@ -42,7 +42,7 @@ _LANE_BYTES = 256 << 20
 _GATHERED_BYTES = 1 << 20
 
 
-def _told_nobody(_: int) -> None:
+def _ignore(_: int) -> None:
     pass
 
 
@@ -86,7 +86,7 @@ class WriteRequest:
     lineage: bool = False
     """Whether the rows come with the columns of row lineage, which are kept."""
     form: FileForm = AS_THE_TABLE_SAYS
-    wrote: Callable[[int], None] = _told_nobody
+    wrote: Callable[[int], None] = _ignore
     """Called with the number of rows that were just written, by any thread."""
 
 

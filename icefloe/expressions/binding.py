@@ -126,7 +126,9 @@ def _bind_transform(transform: tr.Transform, column: BoundReference) -> BoundTer
     if isinstance(transform, tr.VoidTransform | tr.UnknownTransform):
         raise InvalidExpressionError(f"transform {transform} of {column} cannot be used in a predicate")
     if not transform.can_transform(column.field_type):
-        raise InvalidExpressionError(f"{transform} does not take columns of type {column.field_type}, as {column} is")
+        raise InvalidExpressionError(
+            f"{transform} does not support columns of type {column.field_type}, such as {column}"
+        )
     return column if isinstance(transform, tr.IdentityTransform) else BoundTransform(transform, column)
 
 

@@ -364,9 +364,7 @@ def _function_name(function: object) -> str:
         catalog, identifier = function.get(CATALOG), function.get(IDENTIFIER)
     parts = [identifier] if isinstance(identifier, str) else identifier
     if catalog not in (None, ICEBERG_FUNCTIONS) or not isinstance(parts, list) or len(parts) != 1:
-        raise InvalidExpressionError(
-            f"the function {_shown(function)} is not known; known are the transforms of Iceberg"
-        )
+        raise InvalidExpressionError(f"unknown function {_shown(function)}; only Iceberg transforms are supported")
     return str(parts[0])
 
 

@@ -58,7 +58,7 @@ def _field(array: pa.Array, field: types.NestedField, expected_nulls: int) -> pa
     if field.required:
         if array.null_count > expected_nulls:
             raise InvalidValueError(
-                f"required column {field.name!r} has {array.null_count - expected_nulls} nulls inside of {array.type}"
+                f"required column {field.name!r} has {array.null_count - expected_nulls} nulls inside {array.type}"
             )
         return _values(array, field.field_type)
     null, value = (_SECOND, _FIRST) if null_comes_second(field) else (_FIRST, _SECOND)

@@ -53,7 +53,7 @@ def write_position_deletes(
     vectors = {path: _vector(path, deletes[path]) for path in sorted(deletes, key=str.encode)}
     vectors = {path: vector for path, vector in vectors.items() if vector}
     if not vectors:
-        raise InvalidValueError("there are no positions to delete; a delete file holds at least one")
+        raise InvalidValueError("no positions to delete; a delete file must have at least one")
     writer = writer_of(file_format)(
         sink,
         POSITION_DELETE_SCHEMA,

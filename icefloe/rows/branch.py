@@ -3,15 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Concatenate, ParamSpec, Self
+from typing import Self
 
 from icefloe import commit as cm, errors, expressions as ex, metadata as md, planning
 from icefloe.data import ReadContext, WriteRequest
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.progress import Listener, Stage, silent
 from icefloe.rows.matching import MatchedRows
-
-P = ParamSpec("P")
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ class Branch:
         ]
         if missing := positions.keys() - {match.path for match in matches}:
             raise errors.StateError(
-                f"rows of {min(missing)} are to change, but a plan by {row_filter} does not have that file"
+                f"rows of {min(missing)} are to be changed, but the plan for {row_filter} does not contain that file"
             )
         return matches
 
@@ -80,13 +78,3 @@ class Branch:
         return WriteRequest(
             self.metadata, self.changes.storage, self.changes.row_files, lineage, wrote=self.written.step
         )
-
-    def add(
-        self,
-        operation: Callable[Concatenate[md.TableMetadata, P], cm.SnapshotOperation],
-        *arguments: P.args,
-        **options: P.kwargs,
-    ) -> md.Snapshot | None:
-        """Do an operation on files, on this branch."""
-        self.written.finish()
-        return self.changes.add(cm.SnapshotChange(operation(self.metadata, *arguments, **options), self.target))

@@ -92,20 +92,24 @@ class RowChange:
         """
         if not matches and not added:
             return None
+        self.branch.written.finish()
         planned = self.statement.planned(self.branch).reading(read, relies_on_read=relies_on_read)
+        operation: cm.SnapshotOperation
         if self.copies or not matches:
             # Even without a match the commit must look for rows that others have added meanwhile.
             removed = [match.task.file for match in matches]
-            return self.branch.add(cm.Overwrite, planned, add=added, remove=removed, check_duplicates=False)
-        return self._add_row_delta(matches, added, planned)
+            operation = cm.Overwrite(self.metadata, planned, add=added, remove=removed, check_duplicates=False)
+        else:
+            operation = self._row_delta(matches, added, planned)
+        return self.branch.changes.add(cm.SnapshotChange(operation, self.branch.target))
 
-    def _add_row_delta(
+    def _row_delta(
         self, matches: Sequence[MatchedRows], added: Sequence[mf.DataFile], planned: cm.Planned
-    ) -> md.Snapshot | None:
+    ) -> cm.RowDelta:
         partly = {match.path: match for match in matches if not match.is_whole_file}
         has_vectors = allows(self.metadata.format_version, Feature.DELETION_VECTORS)
-        return self.branch.add(
-            cm.RowDelta,
+        return cm.RowDelta(
+            self.metadata,
             planned,
             add=added,
             # Positions, not files: the commit writes the vectors, merged with those that others add meanwhile.

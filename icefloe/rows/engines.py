@@ -89,9 +89,7 @@ def engine_named(name: str) -> InstalledEngine:
     """The engine of that name, or an error that says how to get it."""
     engine = _load(name) if name in _names() else None
     if engine is None:
-        raise errors.NotInstalledError(
-            f"the engine {name!r} is not installed; get it by: pip install 'icefloe[{name}]'"
-        )
+        raise errors.NotInstalledError(f"the engine {name!r} is not installed; run: pip install 'icefloe[{name}]'")
     return engine
 
 

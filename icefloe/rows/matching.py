@@ -100,7 +100,7 @@ def _positions(task: planning.FileScanTask, context: ReadContext) -> npt.NDArray
 def _whole(task: planning.FileScanTask) -> planning.FileScanTask:
     if not task.is_whole_file:
         raise errors.InvalidInputError(
-            f"{task.file.file_path} is split; rows are deleted by tasks of whole files, as `plan_files` gives them"
+            f"{task.file.file_path} is split; deleting rows requires tasks of whole files, as returned by `plan_files`"
         )
     return task
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self
 
 import pyarrow as pa
 
@@ -27,41 +26,44 @@ class RowOperations:
         """The table that the changes are planned on."""
         return self.branch.metadata
 
-    @property
-    def _request(self) -> WriteRequest:
-        """Where new rows go."""
+    def _request(self, written: Stage) -> WriteRequest:
+        """Where new rows go, counted in a stage."""
         metadata, changes = self.metadata, self.branch.changes
         if self.write_properties:
             metadata = replace(metadata, properties={**metadata.properties, **self.write_properties})
-        return WriteRequest(metadata, changes.storage, changes.row_files, wrote=self.branch.written.step)
-
-    def _counting(self, data: RowsInput) -> Self:
-        """The same for data that is all that is written, so that it can be known how much that is."""
-        return replace(self, branch=replace(self.branch, written=Stage("rows", known_rows(data), self.branch.progress)))
+        return WriteRequest(metadata, changes.storage, changes.row_files, wrote=written.step)
 
     def append(self, data: RowsInput) -> md.Snapshot | None:
         """Add rows."""
-        told = self._counting(data)
-        files = engine_for(data).write(data, told._request)
+        written = Stage("rows", known_rows(data), self.branch.progress)
+        files = engine_for(data).write(data, self._request(written))
+        if not files:
+            return None
+        written.finish()
         # Files that were just written have names of their own: no other commit can have them.
         merge = props.MANIFEST_MERGE_ENABLED.of({**self.metadata.properties, **self.write_properties})
-        return told.branch.add(cm.Append, files, merge=merge, check_duplicates=False) if files else None
+        append = cm.Append(self.metadata, files, merge=merge, check_duplicates=False)
+        return self.branch.changes.add(cm.SnapshotChange(append, self.branch.target))
 
     def dynamic_partition_overwrite(self, data: RowsInput) -> md.Snapshot | None:
         """Add rows in place of all others of their partitions."""
         # Rows of an engine may come from the table itself; those in memory are what they are.
         engine = engine_for(data)
         planned = replace(DELETE.planned(self.branch), read_nothing=engine is ARROW)
-        told = self._counting(data)
-        files = engine.write(data, told._request)
+        written = Stage("rows", known_rows(data), self.branch.progress)
+        files = engine.write(data, self._request(written))
         if not files:
             return None
-        return told.branch.add(cm.ReplacePartitions, files, planned, check_duplicates=False)
+        written.finish()
+        replaced = cm.ReplacePartitions(self.metadata, files, planned, check_duplicates=False)
+        return self.branch.changes.add(cm.SnapshotChange(replaced, self.branch.target))
 
     def fill(self, data: RowsInput) -> md.Snapshot | None:
         """Make the data all the rows of a table that was just replaced: the snapshot says that others went, as Java's does."""
-        files = engine_for(data).write(data, self._request)
-        return self.branch.add(cm.Overwrite, None, add=files, row_filter=True, check_duplicates=False)
+        files = engine_for(data).write(data, self._request(self.branch.written))
+        self.branch.written.finish()
+        filled = cm.Overwrite(self.metadata, None, add=files, row_filter=True, check_duplicates=False)
+        return self.branch.changes.add(cm.SnapshotChange(filled, self.branch.target))
 
     def delete(self, row_filter: str | ex.Expression, case_sensitive: bool = True) -> md.Snapshot | None:
         """Delete the rows that match."""
@@ -71,7 +73,7 @@ class RowOperations:
         self, data: RowsInput, row_filter: str | ex.Expression, case_sensitive: bool = True
     ) -> md.Snapshot | None:
         """Delete the rows that match, and add others, in one step."""
-        files = engine_for(data).write(data, self._request)
+        files = engine_for(data).write(data, self._request(self.branch.written))
         return self._replace(row_filter, files, case_sensitive)
 
     def upsert(
@@ -89,7 +91,7 @@ class RowOperations:
         """
         updates, inserts = when_matched_update_all, when_not_matched_insert_all
         if not updates and not inserts:
-            raise errors.InvalidInputError("an upsert that neither updates nor inserts does nothing; allow one of them")
+            raise errors.InvalidInputError("an upsert must update, insert or both")
         schema = self.metadata.schema()
         key_ids = key_columns_of(schema, join_cols, case_sensitive)
         tables = [shape_table(table, schema) for table in incoming_tables(data)]

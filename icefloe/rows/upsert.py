@@ -35,14 +35,12 @@ def key_columns_of(schema: Schema, names: Sequence[str] | None, case_sensitive: 
     """The ids of the columns that rows are joined by: those named, or the table's identifier fields."""
     if names is None:
         if not schema.identifier_field_ids:
-            raise errors.InvalidInputError(
-                "the table has no identifier fields; name the columns to join by, as join_cols"
-            )
+            raise errors.InvalidInputError("the table has no identifier fields; give the key columns as join_cols")
         return schema.identifier_field_ids
     ids = tuple(schema.find_field(name, case_sensitive).field_id for name in names)
     if not ids or any(field_id in schema.parents for field_id in ids):
         raise errors.InvalidInputError(
-            f"rows are joined by top-level columns, at least one; given: {', '.join(names) or 'none'}"
+            f"join_cols must be one or more top-level columns; given: {', '.join(names) or 'none'}"
         )
     return ids
 
@@ -60,14 +58,12 @@ class IncomingRows:
         keys = key_columns(self.rows, self.key_ids).rename_columns(names)
         for name in names:
             if keys.column(name).null_count:
-                raise errors.InvalidValueError(
-                    f"the data has null in {name!r}, by which rows are joined; keys must have values"
-                )
+                raise errors.InvalidValueError(f"the data has null in the key column {name!r}; keys must not be null")
         if self.keys.count < self.rows.num_rows:
             order = np.argsort(self.keys.own_numbers, kind="stable")
             again = order[1:][np.diff(self.keys.own_numbers[order]) == 0]
             raise errors.InvalidValueError(
-                f"the data has {len(np.unique(self.keys.own_numbers[again]))} keys more than once, such as "
+                f"the data has {len(np.unique(self.keys.own_numbers[again]))} duplicate keys, such as "
                 f"{keys.slice(int(again[0]), 1).to_pylist()[0]}; keys must be unique"
             )
 

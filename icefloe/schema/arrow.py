@@ -257,7 +257,7 @@ class _Reader:
         if (marked := _marked_type(name, content, arrow_type.storage_type, path)) is not None:
             return marked
         raise InvalidTypeError(
-            f"column {path!r}: the Arrow extension type {name!r} is not known; cast it to its storage, {arrow_type.storage_type}"
+            f"column {path!r}: the Arrow extension type {name!r} is unknown; cast it to its storage type, {arrow_type.storage_type}"
         )
 
 

@@ -259,7 +259,7 @@ class SchemaUpdate:
             return
         if not can_promote(old, field_type, self._version):
             raise errors.IncompatibleChangeError(
-                f"cannot change {show(path)!r} from {old} to {field_type}: that is no promotion in v{self._version} tables"
+                f"cannot change {show(path)!r} from {old} to {field_type}: v{self._version} tables do not allow this type promotion"
             )
         if isinstance(old, types.DateType) and field.field_id in self._type_bound_sources:
             raise errors.IncompatibleChangeError(

@@ -20,7 +20,7 @@ T = TypeVar("T")
 Positions: TypeAlias = npt.NDArray[np.float64]
 """One row of coordinates for each position."""
 
-POINT, _LINE, _POLYGON, _MULTI_POINT, _COLLECTION = 1, 2, 3, 4, 7
+POINT, LINE, _POLYGON, _MULTI_POINT, _COLLECTION = 1, 2, 3, 4, 7
 _NAMES = {
     1: "POINT",
     2: "LINESTRING",
@@ -34,8 +34,8 @@ _NAMES = {
     17: "TRIANGLE",
 }
 _CODES = {name: code for code, name in _NAMES.items()}
-_RING_SHAPES = (_POLYGON, 17)
-_MEMBERS = {4: 1, 5: 2, 6: 3, 15: 3, 16: 17}
+RING_SHAPES = (_POLYGON, 17)
+MEMBERS = {4: 1, 5: 2, 6: 3, 15: 3, 16: 17}
 """The one shape that the members of each multi-shape have; a collection's may be any."""
 
 _DIMENSIONS = {"": 0, "Z": 1, "M": 2, "ZM": 3}
@@ -71,11 +71,11 @@ class Shape:
     @property
     def is_ring_shape(self) -> bool:
         """Whether its lines are rings around an area: a polygon or a triangle."""
-        return self.code in _RING_SHAPES
+        return self.code in RING_SHAPES
 
     def leaves(self) -> "Iterator[Shape]":
         """The points, lines and polygons that it consists of."""
-        if self.code in _MEMBERS or self.code == _COLLECTION:
+        if self.code in MEMBERS or self.code == _COLLECTION:
             for member in self.members:
                 yield from member.leaves()
         else:
@@ -128,12 +128,12 @@ def _read(data: bytes, at: int, depth: int) -> tuple[Shape, int]:
         return Shape(code, dimensions, (positions[:0] if np.isnan(positions).all() else positions,)), at
     count = _uint(data, at, order)
     at += 4
-    if code == _LINE:
+    if code == LINE:
         positions, at = _read_positions(data, at, order, count, dimensions)
         return Shape(code, dimensions, (positions,)), at
     # Every ring and member takes four bytes at least, which bounds the loops on hostile counts.
     _check_room(data, at, 4 * count)
-    if code in _RING_SHAPES:
+    if code in RING_SHAPES:
         rings = []
         for _ in range(count):
             ring, at = _read_positions(data, at + 4, order, _uint(data, at, order), dimensions)
@@ -142,7 +142,7 @@ def _read(data: bytes, at: int, depth: int) -> tuple[Shape, int]:
     members = []
     for _ in range(count):
         member, at = _read(data, at, depth + 1)
-        if code != _COLLECTION and (member.code, member.dimensions) != (_MEMBERS[code], dimensions):
+        if code != _COLLECTION and (member.code, member.dimensions) != (MEMBERS[code], dimensions):
             raise InvalidValueError(f"WKB has a {_tag(member)} inside a {_NAMES[code]}, before byte {at}")
         members.append(member)
     return Shape(code, dimensions, members=tuple(members)), at
@@ -170,9 +170,9 @@ def _encode(shape: Shape) -> Iterator[bytes]:
     if shape.code == POINT:
         empty = np.full((1, len(AXES_OF[shape.dimensions])), np.nan)
         yield (shape.lines[0] if len(shape.lines[0]) else empty).astype("<f8").tobytes()
-    elif shape.code == _LINE:
+    elif shape.code == LINE:
         yield _encode_positions(shape.lines[0])
-    elif shape.code in _RING_SHAPES:
+    elif shape.code in RING_SHAPES:
         yield struct.pack("<I", len(shape.lines))
         yield from map(_encode_positions, shape.lines)
     else:
@@ -195,9 +195,9 @@ def _tagged_text(shape: Shape) -> str:
 
 
 def _body_text(shape: Shape) -> str:
-    if shape.code in (POINT, _LINE):
+    if shape.code in (POINT, LINE):
         return _positions_text(shape.lines[0])
-    if shape.code in _RING_SHAPES:
+    if shape.code in RING_SHAPES:
         parts = [_positions_text(ring) for ring in shape.lines]
     else:
         parts = [_tagged_text(m) if shape.code == _COLLECTION else _body_text(m) for m in shape.members]
@@ -265,12 +265,12 @@ class _TextReader:
         return self.body(_CODES[name], _DIMENSIONS[suffix], depth)
 
     def body(self, code: int, dimensions: int, depth: int) -> Shape:
-        if code in (POINT, _LINE):
+        if code in (POINT, LINE):
             positions = self.positions(dimensions)
             if code == POINT and len(positions) > 1:
                 self.fail(f"a point has {len(positions)} positions")
             return Shape(code, dimensions, (positions,))
-        if code in _RING_SHAPES:
+        if code in RING_SHAPES:
             return Shape(code, dimensions, self.several(lambda: self.positions(dimensions)))
         return Shape(code, dimensions, (), self.several(lambda: self.member(code, dimensions, depth + 1)))
 
@@ -279,7 +279,7 @@ class _TextReader:
             return self.tagged(depth)
         if code == _MULTI_POINT and self.peek() not in ("(", "EMPTY"):
             return Shape(POINT, dimensions, (np.array([self.position(dimensions)]),))
-        return self.body(_MEMBERS[code], dimensions, depth)
+        return self.body(MEMBERS[code], dimensions, depth)
 
     def several(self, read: Callable[[], T]) -> tuple[T, ...]:
         """What stands in parentheses, separated by commas; nothing for EMPTY."""

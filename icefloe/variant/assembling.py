@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icefloe.errors import InvalidValueError
 from icefloe.variant.values import VARIANT_NULL, VariantKind
 
 Integers = npt.NDArray[np.int64]
@@ -22,7 +21,6 @@ MAX_SHORT_STRING = 63
 """The length of the longest text that has its length in its first byte."""
 MAX_SMALL_COUNT = 255
 """How many values a container holds whose number of values takes one byte."""
-_DAY_MICROS = 86_400_000_000
 _BYTE = 0xFF
 _LONG_TEXT = 5
 """The bytes before the text of a long string: its type, and its length in four."""
@@ -44,8 +42,6 @@ def encode_column(typed: pa.Array, kind: VariantKind | None) -> pa.BinaryArray:
         body = _fixed_bytes(pc.fill_null(typed, bytes(16)), 16)
     else:
         numbers = pc.fill_null(typed, 0).to_numpy(zero_copy_only=False)
-        if kind is VariantKind.TIME and ((numbers < 0) | (numbers >= _DAY_MICROS)).any():
-            raise InvalidValueError("a time in a variant is not a time of day in microseconds")
         little = numbers.astype(numbers.dtype.newbyteorder("<"), copy=False)
         body = np.ascontiguousarray(little).view(np.uint8).reshape(len(typed), little.itemsize)
     return _fixed(np.hstack([_repeated(kind << 2, len(typed)), body]), typed)

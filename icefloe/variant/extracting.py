@@ -1,8 +1,8 @@
 """What is at a path of variants, as values of a type: of one variant, of a whole column, and of the bounds of files.
 
 A value of another class than the type's is null, as a missing one is. Integers and decimals are one class, and are values of each
-number type that holds them exactly; of double they are the nearest values, and floats too. A type `variant` is for
-tests of null: whether anything but null is there.
+number type that holds them exactly; of double they are the nearest values, and floats too. A time that is not within a day is
+null as well. A type `variant` is for tests of null: whether anything but null is there.
 """
 
 import math
@@ -18,7 +18,7 @@ from icefloe.variant.assembling import Integers, Mask
 from icefloe.variant.paths import Path
 from icefloe.variant.reading import ARRAY, OBJECT, basic_type, read_dictionary, read_fields, read_primitive
 from icefloe.variant.slices import Names, OddRowsError, Slices, fields_of, of_regular, whole
-from icefloe.variant.typed import DECIMALS, INTEGERS, integers, signed, typed_values
+from icefloe.variant.typed import DAY_MICROS, DECIMALS, INTEGERS, integers, signed, typed_values
 from icefloe.variant.values import Variant, VariantKind as Kind, VariantPrimitive
 
 _KINDS: dict[type[types.IcebergType], tuple[Kind, ...]] = {
@@ -81,6 +81,8 @@ def value_of_primitive(primitive: VariantPrimitive, field_type: types.IcebergTyp
             return _exact_decimal(value, field_type)
         case types.DoubleType() if kind in _NUMBERS or kind in (Kind.FLOAT, Kind.DOUBLE):
             return float(value)
+        case types.TimeType() if kind is Kind.TIME:
+            return value if 0 <= value < DAY_MICROS else None
         case _:
             return value if kind in _KINDS.get(type(field_type), ()) else None
 

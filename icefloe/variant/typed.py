@@ -27,7 +27,7 @@ PLAIN: dict[pa.DataType, tuple[Kind, int]] = {
 }
 """Typed columns whose values have the bytes of the variants: their kind, and how many bytes."""
 _LONG_DIGITS = 18
-_DAY_MICROS = 86_400_000_000
+DAY_MICROS = 86_400_000_000
 _LENGTH = 4
 
 
@@ -77,7 +77,7 @@ def _plain(slices: Slices, kind: pa.DataType) -> tuple[Mask, pa.Array]:
     body[is_fit] = slices.body(is_fit, 1, width)
     if variant_kind is Kind.TIME:
         micros = body.view("<i8").reshape(-1)
-        slices.refuse((micros < 0) | (micros >= _DAY_MICROS))
+        is_fit &= (micros >= 0) & (micros < DAY_MICROS)
     return is_fit, _from_bytes(body, kind, is_fit)
 
 

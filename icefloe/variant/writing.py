@@ -16,7 +16,6 @@ _MAX_SIZE = 2**32 - 1
 _MAX_SCALE = 38
 _EPOCH = datetime(1970, 1, 1)
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
-_DAY_MICROS = 86_400_000_000
 _MAX_DIGITS = 38
 
 _INTEGER_WIDTHS = {
@@ -223,8 +222,6 @@ def _time_micros(value: time) -> int:
 def _integer(value: object, width: int, kind: VariantKind) -> bytes:
     if isinstance(value, bool) or not isinstance(value, int):
         _refuse(value, kind)
-    if kind is VariantKind.TIME and not 0 <= value < _DAY_MICROS:
-        raise InvalidValueError(f"{value} is not a time of day in microseconds")
     try:
         return value.to_bytes(width, "little", signed=True)
     except OverflowError as error:

@@ -114,7 +114,7 @@ def as_lists(found: Any) -> dict[Any, list[Any]]:
 
 
 @given(files(), st.sampled_from(("null", "deflate", "zstandard")), st.sampled_from((16, 200, 16_000)))
-@settings(max_examples=300)
+@settings(max_examples=max(100, settings().max_examples))
 def test_walker_reads_what_the_reference_reads(file: Any, codec: str, per_block: int) -> None:
     schema, rows, choice = file
     opened = open_container(container(schema, rows, codec=codec, per_block=per_block), "f")
@@ -168,7 +168,7 @@ def compiled() -> None:
 
 @pytest.mark.usefixtures("compiled")
 @given(files(), st.data())
-@settings(max_examples=150)
+@settings(max_examples=max(100, settings().max_examples))
 def test_damaged_bytes_never_do_harm(file: Any, data: st.DataObject) -> None:
     schema, rows, choice = file
     whole = bytearray(container(schema, rows, codec="null"))

@@ -110,7 +110,7 @@ def test_a_full_disk_is_said_clearly_and_leaves_nothing(tmp_path: Path) -> None:
     batches = sorted_batches(numbers(400_000), _keys(), run_bytes=1 << 20, folder=str(tmp_path))
     with (
         no_file_beyond(1 << 16, [os.getpid()]),
-        pytest.raises(StorageError, match="no room for the rows that are sorted"),
+        pytest.raises(StorageError, match="no disk space left to sort rows"),
     ):
         next(batches)
     assert os.listdir(tmp_path) == []

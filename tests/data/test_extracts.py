@@ -12,6 +12,7 @@ from hypothesis import given, settings, strategies as st
 import icefloe
 from icefloe import expressions as ex
 from icefloe.errors import IcefloeError, InvalidInputError
+from icefloe.formats.parquet.metrics import row_group_filter
 from icefloe.formats.parquet.reader import ParquetFileReader
 from icefloe.formats.variant.extraction import Extraction
 from icefloe.formats.variant.splitting import shred
@@ -182,6 +183,14 @@ def test_files_are_skipped_by_bounds_inside_of_variants(version: int, form: dict
         assert len(list(table.scan("doc:s in ('t0', 't10')").plan_files())) == 2
         assert table.scan("doc:a.n > 27", ("id",)).to_arrow()["id"].to_pylist() == [8, 9]
         table.maintenance.rewrite_manifests()
+
+
+@pytest.mark.parametrize(("text", "kept"), [("doc:n between 25 and 31", [2, 3]), ("doc:n is null", list(range(10)))])
+def test_row_groups_are_left_out_by_bounds_inside_of_variants(text: str, kept: list[int]) -> None:
+    column = plain([{"n": number, "s": "t"} for number in range(100)])
+    footer = pq.read_metadata(io.BytesIO(parquet(shred(column, inferred(column)), 10)))
+    chosen = row_group_filter(ex.bind(ex.parse_expression(text), WANTED), WANTED)
+    assert np.flatnonzero(chosen(footer, WANTED)).tolist() == kept
 
 
 @pytest.mark.parametrize(

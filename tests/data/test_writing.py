@@ -2,7 +2,6 @@
 
 import re
 import struct
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -38,6 +37,7 @@ from icefloe.storage import OutputStream, Storage
 from icefloe.versions import ALL_VERSIONS, Feature, allows
 from tests.data.tables import RowTable, is_storable, numbers
 from tests.formats.rows import contents, tables_of
+from tests.own_threads import OwnThreads
 from tests.peers.tables import HandmadeTable
 from tests.shared_rows import rows_of
 from tests.strategies import partition_specs, schemas, sort_orders
@@ -279,11 +279,9 @@ def test_object_storage_locations(partitioned: str, data_path: str | None, patte
 # --- errors -----------------------------------------------------------------------------------------------------------
 
 
-def writing_threads() -> list[str]:
-    return [each.name for each in threading.enumerate() if each.name.startswith("icefloe-write")]
-
-
-def test_after_an_error_nothing_half_written_is_left_and_whole_files_are_told(tmp_path: Path) -> None:
+def test_after_an_error_nothing_half_written_is_left_and_whole_files_are_told(
+    tmp_path: Path, own_threads: OwnThreads
+) -> None:
     properties = {"write.target-file-size-bytes": "1"}
     table = RowTable(SCHEMA, 2, properties=properties, location=tmp_path.as_uri())
 
@@ -297,7 +295,7 @@ def test_after_an_error_nothing_half_written_is_left_and_whole_files_are_told(tm
         write_data_files(data(), WriteRequest(table.metadata, table.storage, written), workers=2)
     left = {str(path) for path in tmp_path.rglob("*") if path.is_file()}
     assert left == {file.file_path.removeprefix("file://") for file in written}
-    assert not writing_threads()
+    assert not own_threads("icefloe-write")
 
 
 class FullStorage(Storage):
@@ -322,7 +320,9 @@ class FullStorage(Storage):
 
 
 @pytest.mark.parametrize("room", [0, 100, 3000])
-def test_a_store_that_fails_is_told_and_its_files_are_dropped(room: int, tmp_path: Path) -> None:
+def test_a_store_that_fails_is_told_and_its_files_are_dropped(
+    room: int, tmp_path: Path, own_threads: OwnThreads
+) -> None:
     storage = FullStorage(room)
     table = RowTable(SCHEMA, 2, parse_partition_spec(["region"], SCHEMA), location=tmp_path.as_uri(), storage=storage)
     written: list[DataFile] = []
@@ -331,27 +331,27 @@ def test_a_store_that_fails_is_told_and_its_files_are_dropped(room: int, tmp_pat
         write_data_files(batches, WriteRequest(table.metadata, table.storage, written))
     left = {str(path) for path in tmp_path.rglob("*") if path.is_file()}
     assert left == {file.file_path.removeprefix("file://") for file in written}
-    assert not writing_threads()
+    assert not own_threads("icefloe-write")
 
 
-def test_a_writer_that_is_left_without_close_drops_its_files(tmp_path: Path) -> None:
+def test_a_writer_that_is_left_without_close_drops_its_files(tmp_path: Path, own_threads: OwnThreads) -> None:
     table = RowTable(SCHEMA, 2, location=tmp_path.as_uri())
     with TableWriter(WriteRequest(table.metadata, table.storage)) as writer:
         writer.write(rows(1))
     assert not writer.written
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert not writing_threads()
+    assert not own_threads("icefloe-write")
 
 
-def test_data_that_does_not_fit_leaves_no_threads() -> None:
+def test_data_that_does_not_fit_leaves_no_threads(own_threads: OwnThreads) -> None:
     with pytest.raises(InvalidValueError, match="more"):
         RowTable(SCHEMA, 2).append(pa.table({"more": [1]}))
-    assert not writing_threads()
+    assert not own_threads("icefloe-write")
 
 
 def test_tables_that_must_not_be_written_are_refused() -> None:
     spec = PartitionSpec(PartitionField(1, 1000, tr.UnknownTransform("zorder"), "z"))
-    with pytest.raises(InvalidPartitionSpecError, match="not known"):
+    with pytest.raises(InvalidPartitionSpecError, match="is unknown"):
         RowTable(SCHEMA, 2, spec).append(rows(1))
     gone = PartitionSpec(PartitionField(77, 1000, tr.IdentityTransform(), "gone"))
     with pytest.raises(InvalidPartitionSpecError, match="not in the schema"):

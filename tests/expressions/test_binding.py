@@ -134,10 +134,10 @@ REFUSED: list[tuple[str, str]] = [
     ("place = 5", "place is of type struct<.*>; it can only be tested for null"),
     ("tags = 'x'", "can only be tested for null"),
     ("tags.element = 'x'", "'tags.element' is inside the list or map 'tags'"),
-    ("days(small) = 5", "day does not take columns of type int, as small is"),
+    ("days(small) = 5", "day does not support columns of type int, such as small"),
     ("years(ts) = 'x'", "is not a text for years; write it like '2024'"),
     ("months(ts) = '2024-13'", "is not a moment of the calendar"),
-    ("bucket(4, flag) = 1", "bucket\\[4\\] does not take columns of type boolean"),
+    ("bucket(4, flag) = 1", "bucket\\[4\\] does not support columns of type boolean"),
     ("bucket(4, id) = 'x'", "cannot be compared with values of type int"),
 ]
 

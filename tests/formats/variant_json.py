@@ -87,7 +87,8 @@ def _leaf_text(primitive: VariantPrimitive) -> str:
         case VariantKind.DATE:
             return _quote(temporal.format_date(value))
         case VariantKind.TIME:
-            return _quote(_without_zeros(temporal.format_time(value)))
+            is_of_a_day = 0 <= value < temporal.MICROS_PER_DAY
+            return _quote(_without_zeros(temporal.format_time(value))) if is_of_a_day else str(value)
         case VariantKind.TIMESTAMP | VariantKind.TIMESTAMPTZ:
             return _moment(value, temporal.MICROS_PER_SECOND, primitive.kind is VariantKind.TIMESTAMPTZ)
         case VariantKind.TIMESTAMP_NANOS | VariantKind.TIMESTAMPTZ_NANOS:

@@ -26,6 +26,7 @@ TYPED = st.one_of(
     _shortened(VariantKind.FLOAT, st.floats(width=32)),
     _shortened(VariantKind.DECIMAL16, EXACT_DECIMALS),
     _shortened(VariantKind.DATE, st.integers(-(2**31), 2**31 - 1)),
+    _shortened(VariantKind.TIME, LONGS),
     _shortened(VariantKind.TIMESTAMP, LONGS),
     _shortened(VariantKind.TIMESTAMPTZ, LONGS),
     _shortened(VariantKind.TIMESTAMP_NANOS, LONGS),

@@ -10,9 +10,9 @@ import pytest
 import shapely
 
 from icefloe.errors import InvalidValueError
-from icefloe.schema import GeoBox, GeoPoint, bounding_box, boxes_may_intersect, check_wkb_headers, intersects, types
+from icefloe.schema import GeoBox, GeoPoint, bounding_box, boxes_may_intersect, check_wkb_column, intersects, types
 from icefloe.schema.geo_boxes import BoxCollector
-from icefloe.schema.wkb import wkt_to_wkb
+from icefloe.schema.wkb import check_wkb, wkt_to_wkb
 from tests.geo_shapes import (
     Rng,
     SphereShape,
@@ -313,14 +313,49 @@ def test_the_crs_of_a_box_may_be_named_in_any_case() -> None:
     GeoBox(0, 0, 1, 1, crs="ogc:crs84").check(GEOMETRY)
 
 
-def test_headers_that_no_table_may_have_are_refused_with_the_remedy() -> None:
+NESTED = [
+    "POINT ZM (1 2 3 4)", "LINESTRING M (1 2 3, 4 5 6)", "LINESTRING EMPTY", "POLYGON Z ((0 0 1, 1 0 1, 1 1 1, 0 0 1))",
+    "POLYGON ((0 0, 9 0, 9 9, 0 0), (1 1, 2 1, 2 2, 1 1))", "POLYGON EMPTY", "MULTIPOINT ZM (1 2 3 4, 5 6 7 8)",
+    "MULTIPOINT EMPTY", "MULTILINESTRING ((1 2, 3 4), EMPTY, (5 6, 7 8, 9 9))", "TRIANGLE ((0 0, 1 0, 1 1, 0 0))",
+    "MULTIPOLYGON (((0 0, 9 0, 9 9, 0 0), (1 1, 2 1, 2 2, 1 1)), EMPTY, ((5 5, 6 5, 6 6, 5 5)))",
+    "TIN (((0 0, 1 0, 1 1, 0 0)), ((0 0, 1 0, 1 1, 0 0)))", "POLYHEDRALSURFACE M (((0 0 1, 1 0 1, 1 1 1, 0 0 1)))",
+    "GEOMETRYCOLLECTION (POINT (1 2), MULTIPOINT (3 4), GEOMETRYCOLLECTION EMPTY)",
+]  # fmt: skip
+
+
+def test_values_that_are_not_whole_are_refused() -> None:
+    """In vectors exactly those that are refused one by one: changed at any place, cut anywhere, longer."""
+    rng = np.random.default_rng(5)
+    good = [*map(wkt_to_wkb, NESTED), *(wkb(planar_shape(rng), rng) for _ in range(20))]
+    check_wkb_column(pa.array([None, *good, None]), "g")
+    check_wkb_column(pa.chunked_array([pa.array(good).slice(3), pa.array(good).slice(0, 5)]), "g")
+    others = [value + b"\x00" for value in good]
+    for value in good:
+        others += [value[:end] for end in range(len(value))]
+        for at in range(min(len(value), 60)):
+            others.append(value[:at] + bytes([value[at] ^ (1 << int(rng.integers(8)))]) + value[at + 1 :])
+    for value in others:
+        expected = None
+        try:
+            check_wkb(value)
+        except InvalidValueError as problem:
+            expected = f"column 'g', row 1: {problem}"
+        found = None
+        try:
+            check_wkb_column(pa.array([good[0], value, good[1]]), "g")
+        except InvalidValueError as problem:
+            found = str(problem)
+        assert found == expected, value.hex()
+
+
+def test_values_that_no_table_may_have_are_refused_with_the_remedy() -> None:
     ewkb = shapely.to_wkb(shapely.set_srid(shapely.Point(1, 2), 4326), include_srid=True)
     good = wkt_to_wkb("POINT (1 2)")
     with pytest.raises(InvalidValueError, match=r"column 'g', row 2.*EWKB.*ST_AsBinary"):
-        check_wkb_headers(pa.array([good, None, ewkb]), "g")
+        check_wkb_column(pa.array([good, None, ewkb]), "g")
     with pytest.raises(InvalidValueError, match=r"column 'g', row 0.*byte order"):
-        check_wkb_headers(pa.array([b"POINT (1 2)"]), "g")
+        check_wkb_column(pa.array([b"POINT (1 2)"]), "g")
     with pytest.raises(InvalidValueError, match="ends early"):
-        check_wkb_headers(pa.array([b"\x01\x01"]), "g")
-    check_wkb_headers(pa.array([good, None, wkt_to_wkb("POLYGON ZM EMPTY")]), "g")
-    check_wkb_headers(pa.array([], pa.binary()), "g")
+        check_wkb_column(pa.array([b"\x01\x01"]), "g")
+    check_wkb_column(pa.array([good, None, wkt_to_wkb("POLYGON ZM EMPTY")]), "g")
+    check_wkb_column(pa.array([], pa.binary()), "g")

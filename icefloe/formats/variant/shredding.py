@@ -276,7 +276,7 @@ def primitive_of(kind: pa.DataType, location: str) -> tuple[VariantKind | None, 
         return VariantKind.TIME, pa.int64()
     if types.is_timestamp(kind) and kind.unit in ("us", "ns"):
         return _TIMESTAMP_KINDS[kind.unit, kind.tz is not None], pa.int64()
-    raise CorruptFileError(location, f"a variant is shredded as {kind}, which is not a type of variants")
+    raise CorruptFileError(location, f"a variant is shredded as {kind}, which is not a variant type")
 
 
 def primitive_kind(kind: pa.DataType) -> VariantKind | None:
