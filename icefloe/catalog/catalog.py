@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType, TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from icefloe import commit as cm, errors, metadata as md, planning
 from icefloe.catalog import table_files
@@ -25,7 +25,6 @@ from icefloe.catalog.definitions import (
 from icefloe.catalog.identifiers import Identifier, Name, parse_identifier, show
 from icefloe.catalog.importing import Import, fill, in_place_of, snapshot_of, stage
 from icefloe.catalog.namespaces import NamespaceOperations
-from icefloe.catalog.purging import delete_reachable, purge
 from icefloe.catalog.replacement import ReplaceTable
 from icefloe.catalog.reporters import reporter_of
 from icefloe.catalog.seals import check_has_kms
@@ -34,11 +33,13 @@ from icefloe.catalog.undropping import UndropOperations
 from icefloe.catalog.views import View, ViewDescription, Views
 from icefloe.data import ForeignTable
 from icefloe.formats.file_formats import PARQUET
-from icefloe.maintenance import DeletedReachableFiles, LostTable, find_lost_table
 from icefloe.metadata import updates as up
 from icefloe.progress import Listener
 from icefloe.storage import Storage, absolute_location
 from icefloe.table import Table, Transaction
+
+if TYPE_CHECKING:
+    from icefloe.maintenance import DeletedReachableFiles, LostTable
 
 _TABLE_DEFAULT = "table-default."
 _TABLE_OVERRIDE = "table-override."
@@ -195,9 +196,11 @@ class Catalog(NamespaceOperations, UndropOperations):
 
         What is to be deleted is collected first: if that fails, or if the table says `gc.enabled=false`, nothing happens.
         """
+        from icefloe.catalog.purging import purge
+
         purge(self, parse_identifier(identifier))
 
-    def delete_reachable_files(self, metadata_location: str) -> DeletedReachableFiles:
+    def delete_reachable_files(self, metadata_location: str) -> "DeletedReachableFiles":
         """Delete all files that a metadata file leads to, as far as they lie in the table's locations, and it last.
 
         Args:
@@ -206,6 +209,8 @@ class Catalog(NamespaceOperations, UndropOperations):
         With `gc.enabled=false` in it, or with a file that cannot be read, nothing is deleted, and it is an error; so it is for
         a table that this catalog has: `purge_table` drops it first.
         """
+        from icefloe.catalog.purging import delete_reachable
+
         return delete_reachable(self, metadata_location)
 
     def register_table(self, identifier: Name, metadata_location: str, overwrite: bool = False) -> Table:
@@ -228,7 +233,7 @@ class Catalog(NamespaceOperations, UndropOperations):
         self._register_table(parsed, state, current)
         return self._handle(parsed, state)
 
-    def find_lost_table(self, location: str, progress: Listener | None = None) -> LostTable:
+    def find_lost_table(self, location: str, progress: Listener | None = None) -> "LostTable":
         """Look under a table's location for its newest metadata file, when the catalog's entry of it is lost; change nothing.
 
         Args:
@@ -238,6 +243,8 @@ class Catalog(NamespaceOperations, UndropOperations):
         Returns:
             The evidence, to be shown, and the file as `metadata_location`, for `register_table`.
         """
+        from icefloe.maintenance import find_lost_table
+
         return find_lost_table(self._storage, location, progress)
 
     def snapshot(
@@ -346,7 +353,7 @@ class Catalog(NamespaceOperations, UndropOperations):
     def _commit_tables(self, parts: Sequence[cm.Part]) -> list[cm.TableState]:  # noqa: ARG002 - refused
         """One attempt to change several tables in one step: see `Committer.commit`."""
         raise errors.UnsupportedOperationError(
-            f"catalog {self._name!r} cannot change several tables in one step; commit to each of them"
+            f"catalog {self._name!r} cannot commit to several tables atomically; commit to each table separately"
         )
 
     _sees_every_commit = False

@@ -88,7 +88,7 @@ class StagedCommitter(CatalogCommitter):
         try:
             state = self._catalog._create_table(self._identifier, metadata)
         except errors.StorageError as error:
-            raise errors.CommitFailed(f"{self.name} was not created, and nothing happened: {error}") from error
+            raise errors.CommitFailed(f"{self.name} was not created; nothing was changed: {error}") from error
         self._created = True
         return state
 

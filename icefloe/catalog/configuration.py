@@ -90,12 +90,12 @@ def find_configuration(path: str | os.PathLike[str] | None = None) -> Configurat
     named = path or os.environ.get(FILE_VARIABLE)
     if named is not None:
         if not os.path.isfile(os.path.expanduser(named)):
-            raise InvalidPropertyError(f"the configuration file {os.fspath(named)!r} is not there")
+            raise InvalidPropertyError(f"the configuration file {os.fspath(named)!r} does not exist")
         return _read(os.fspath(named), is_foreign=False, is_near=True)
-    for place, is_project in _places():
-        if os.path.isfile(os.path.expanduser(place)):
-            is_foreign = is_project and not is_trusted(place)
-            return _read(place, is_foreign, is_near=is_project)
+    for file_path, is_project in _places():
+        if os.path.isfile(os.path.expanduser(file_path)):
+            is_foreign = is_project and not is_trusted(file_path)
+            return _read(file_path, is_foreign, is_near=is_project)
     return Configuration(default_catalog=_default_of_environment())
 
 
@@ -110,52 +110,52 @@ def _places() -> Iterator[tuple[str, bool]]:
     yield _PYICEBERG_FILE, True
 
 
-def _read(place: str, is_foreign: bool, is_near: bool) -> Configuration:
-    content = _yaml(place) if place.endswith((".yaml", ".yml")) else read_toml(place)
+def _read(file_path: str, is_foreign: bool, is_near: bool) -> Configuration:
+    content = _yaml(file_path) if file_path.endswith((".yaml", ".yml")) else read_toml(file_path)
     tables = {
-        name: _checked(place, name, dict(flat(table, f"catalog.{name}")), is_foreign)
-        for name, table in catalog_tables(content, place).items()
+        name: _checked(file_path, name, dict(flat(table, f"catalog.{name}")), is_foreign)
+        for name, table in catalog_tables(content, file_path).items()
     }
     if is_near:
-        folder = Path(os.path.expanduser(place)).absolute().parent
+        folder = Path(os.path.expanduser(file_path)).absolute().parent
         tables = {name: _beside(table, folder) for name, table in tables.items()}
     default = content.get(_DEFAULT_CATALOG)
     if default is not None and not isinstance(default, str):
-        raise InvalidPropertyError(f"{place}: {_DEFAULT_CATALOG} is {default!r}; it must be the name of a catalog")
-    return Configuration(place, _default_of_environment() or default, tables, is_foreign)
+        raise InvalidPropertyError(f"{file_path}: {_DEFAULT_CATALOG} is {default!r}; it must be the name of a catalog")
+    return Configuration(file_path, _default_of_environment() or default, tables, is_foreign)
 
 
-def read_toml(place: str) -> Mapping[str, object]:
+def read_toml(file_path: str) -> Mapping[str, object]:
     """The content of a TOML file."""
     try:
-        with open(os.path.expanduser(place), "rb") as file:
+        with open(os.path.expanduser(file_path), "rb") as file:
             return tomllib.load(file)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidPropertyError(f"{place} cannot be read: {error}") from error
+        raise InvalidPropertyError(f"{file_path} cannot be read: {error}") from error
 
 
-def _yaml(place: str) -> Mapping[str, object]:
+def _yaml(file_path: str) -> Mapping[str, object]:
     try:
         import yaml
     except ModuleNotFoundError as error:
         raise NotInstalledError(
-            f"{place} is in YAML: pip install pyyaml to have it read, or write the same as {PROJECT_FILE}"
+            f"{file_path} is a YAML file: run `pip install pyyaml` to read it, or write the same settings to {PROJECT_FILE}"
         ) from error
     try:
-        with open(os.path.expanduser(place), encoding="utf-8") as file:
+        with open(os.path.expanduser(file_path), encoding="utf-8") as file:
             content = yaml.safe_load(file)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InvalidPropertyError(f"{place} cannot be read: {error}") from error
+        raise InvalidPropertyError(f"{file_path} cannot be read: {error}") from error
     if not isinstance(content, dict):
-        raise InvalidPropertyError(f"{place} is not a mapping with `catalog` in it")
+        raise InvalidPropertyError(f"{file_path} is not a mapping with the key `catalog`")
     return content
 
 
-def catalog_tables(content: Mapping[str, object], place: str) -> Mapping[str, Mapping[str, object]]:
+def catalog_tables(content: Mapping[str, object], file_path: str) -> Mapping[str, Mapping[str, object]]:
     """The tables of catalogs in a file, by name."""
     tables = content.get("catalog", {})
     if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
-        raise InvalidPropertyError(f"{place}: catalogs are tables like [catalog.lake]")
+        raise InvalidPropertyError(f"{file_path}: catalogs must be tables such as [catalog.lake]")
     return tables
 
 
@@ -168,12 +168,12 @@ def flat(table: Mapping[str, object], path: str, prefix: str = "") -> Iterator[t
             yield prefix + str(key), text
 
 
-def _checked(place: str, catalog: str, table: dict[str, str], is_foreign: bool) -> dict[str, str]:
+def _checked(file_path: str, catalog: str, table: dict[str, str], is_foreign: bool) -> dict[str, str]:
     """The table with what it refers to in place; of a file that nobody trusts, an error if it does."""
     if is_foreign:
-        check_harmless(place, catalog, table, {key: variable_of(catalog, key) for key in table})
+        check_harmless(file_path, catalog, table, {key: variable_of(catalog, key) for key in table})
         return table
-    return {key: _resolved(f"{place}: catalog.{catalog}.{key}", value) for key, value in table.items()}
+    return {key: _resolved(f"{file_path}: catalog.{catalog}.{key}", value) for key, value in table.items()}
 
 
 def _resolved(where: str, value: str) -> str:
@@ -258,5 +258,5 @@ def property_text(key: str, value: object) -> str | None:
             return str(os.fspath(value))
         case _:
             raise InvalidPropertyError(
-                f"property {key!r} has a value of type {type(value).__name__}; a text, number or truth value is expected"
+                f"property {key!r} has a value of type {type(value).__name__}; expected a string, number or boolean"
             )

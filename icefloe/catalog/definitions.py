@@ -106,7 +106,7 @@ def read_schema(schema: SchemaLike, format_version: int | None = None) -> Schema
             return engine_named("spark").read_schema(schema)
         case _:
             raise errors.InvalidSchemaError(
-                "a schema is an icefloe Schema, a pyarrow.Schema, a Spark StructType or a text like 'id long, name string',"
+                "a schema must be an icefloe Schema, a pyarrow.Schema, a Spark StructType or a string such as 'id long, name string',"
                 f" not {type(schema).__name__}"
             )
 
@@ -115,11 +115,13 @@ def property_texts(properties: Mapping[str, object] | None) -> dict[str, str]:
     """Properties as texts."""
     given: object = {} if properties is None else properties
     if not isinstance(given, Mapping):
-        raise errors.InvalidPropertyError(f"properties are a mapping from texts to texts, not {type(given).__name__}")
+        raise errors.InvalidPropertyError(
+            f"properties must be a mapping of strings to strings, not {type(given).__name__}"
+        )
     for key, value in given.items():
         if not isinstance(key, str) or not key or not isinstance(value, str | int | float):
             raise errors.InvalidPropertyError(
-                f"property {key!r} is {value!r:.100}; a text, number or truth value is expected"
+                f"property {key!r} is {value!r:.100}; expected a string, number or boolean"
             )
     return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in given.items()}
 
@@ -131,7 +133,7 @@ def _read_spec(spec: SpecLike, schema: Schema) -> pt.PartitionSpec:
         return spec
     if (texts := _texts(spec)) is None:
         raise errors.InvalidPartitionSpecError(
-            f"a partition spec is a PartitionSpec or texts like ['days(ts)', 'bucket(16, id)'], not {spec!r:.100}"
+            f"a partition spec must be a PartitionSpec or strings such as ['days(ts)', 'bucket(16, id)'], not {spec!r:.100}"
         )
     return pt.parse_partition_spec(texts, schema)
 
@@ -143,7 +145,7 @@ def _read_order(order: OrderLike, schema: Schema) -> pt.SortOrder:
         return order
     if (texts := _texts(order)) is None:
         raise errors.InvalidSortOrderError(
-            f"a sort order is a SortOrder or texts like ['ts desc nulls last'], not {order!r:.100}"
+            f"a sort order must be a SortOrder or strings such as ['ts desc nulls last'], not {order!r:.100}"
         )
     return pt.parse_sort_order(texts, schema)
 

@@ -13,10 +13,9 @@ from icefloe import commit as cm, errors, metadata as md, properties as props
 from icefloe.catalog.catalog import Catalog
 from icefloe.catalog.committers import CatalogCommitter
 from icefloe.catalog.identifiers import Identifier, show
-from icefloe.catalog.purging import check_purgeable
 from icefloe.catalog.seals import refuse_unkept
-from icefloe.catalog.table_files import LOG, compression_for, read_table_metadata
-from icefloe.maintenance import delete_quietly
+from icefloe.catalog.table_files import LOG, check_purgeable, compression_for, read_table_metadata
+from icefloe.commit import delete_quietly
 from icefloe.storage import absolute_location, parse_location, same_location
 from icefloe.versions import Feature, require
 
@@ -37,7 +36,7 @@ class HadoopCatalog(Catalog):
         super().__init__(name, properties)
         if self._warehouse is None:
             raise errors.InvalidPropertyError(
-                f"catalog {name!r} of type hadoop has no `warehouse`; give the folder that its tables are in"
+                f"catalog {name!r} of type hadoop has no `warehouse`; set it to the folder that contains its tables"
             )
 
     def _check_name(self, identifier: Identifier) -> None:
@@ -58,7 +57,7 @@ class HadoopCatalog(Catalog):
         folder = self._folder(identifier)
         if not same_location(absolute_location(location).rstrip("/"), folder):
             raise errors.InvalidLocationError(
-                f"table {show(identifier)} cannot be at {location!r}: in a catalog of type hadoop it is at {folder!r}"
+                f"table {show(identifier)} cannot be at {location!r}: a catalog of type hadoop stores it at {folder!r}"
             )
         return folder
 
@@ -75,14 +74,14 @@ class HadoopCatalog(Catalog):
         for depth in range(1, len(namespace) + 1):
             if self._has_table(namespace[:depth]):
                 raise errors.TableAlreadyExistsError(
-                    f"{show(namespace[:depth])} is a table, so that no namespace can be there"
+                    f"{show(namespace[:depth])} is a table, so it cannot be a namespace"
                 )
         self._storage.make_folder(self._folder(namespace))
 
     def _drop_namespace(self, namespace: Identifier) -> None:
         self._storage.remove_folder(self._folder(namespace))
         if self._namespace_exists(namespace):
-            raise errors.NamespaceNotEmptyError(f"the folder of namespace {show(namespace)} still holds files")
+            raise errors.NamespaceNotEmptyError(f"the folder of namespace {show(namespace)} still contains files")
 
     def _child_namespaces(self, parent: Identifier) -> set[Identifier]:
         return {child for child in self._children(parent) if not self._has_table(child)}
@@ -103,7 +102,7 @@ class HadoopCatalog(Catalog):
 
     def _refuse_properties(self, namespace: Identifier) -> NoReturn:
         raise errors.InvalidInputError(
-            f"namespace {show(namespace)} can have no properties: in a catalog of type hadoop it is just a folder"
+            f"namespace {show(namespace)} cannot have properties: in a catalog of type hadoop it is only a folder"
         )
 
     # Tables
@@ -162,7 +161,7 @@ class HadoopCatalog(Catalog):
         except errors.LocationExistsError:
             # A request may have been sent twice by something on the way: then the file is ours.
             if not self._is_ours(location, data):
-                raise errors.CommitFailed(f"another writer was faster: {location} exists") from None
+                raise errors.CommitFailed(f"another writer committed first: {location} exists") from None
         except errors.NothingStoredError:
             raise
         except errors.StorageError as error:
@@ -183,9 +182,9 @@ class HadoopCatalog(Catalog):
         except errors.StorageError as problem:
             is_missing = isinstance(problem, errors.LocationNotFoundError)
             seen = "it is not there yet" if is_missing else f"reading it failed: {problem}"
-            raise errors.CommitStateUnknown(f"whether {location} was created is not known: {error}; {seen}") from error
+            raise errors.CommitStateUnknown(f"it is unknown whether {location} was created: {error}; {seen}") from error
         if stored != data:
-            raise errors.CommitFailed(f"another writer was faster: {location} exists") from error
+            raise errors.CommitFailed(f"another writer committed first: {location} exists") from error
 
     def _write_hint(self, folder: str, version: int) -> None:
         try:
@@ -199,27 +198,27 @@ class HadoopCatalog(Catalog):
         folder = self._folder(identifier)
         if metadata.location is None or not same_location(metadata.location, folder):
             raise errors.InvalidLocationError(
-                f"table {show(identifier)} cannot move to {metadata.location!r}: its folder {folder!r} is its name"
+                f"table {show(identifier)} cannot move to {metadata.location!r}: the location follows from its name, {folder!r}"
             )
         if props.METADATA_PATH.of(metadata.properties) is not None:
             raise errors.InvalidPropertyError(
-                f"property {props.METADATA_PATH.key!r} cannot be set on table {show(identifier)}: a table in a file system is"
-                " known by its metadata folder"
+                f"property {props.METADATA_PATH.key!r} cannot be set on table {show(identifier)}: a file-system table is"
+                " identified by its metadata folder"
             )
         if not self._storage.supports_exclusive_create(f"{folder}/metadata/{md.versioned_file_name(1)}"):
             raise errors.InvalidLocationError(
-                f"{folder!r} cannot hold tables without a catalog: its store has no exclusive create, so that commits of"
+                f"{folder!r} cannot hold file-system tables: its storage does not support exclusive creation, so commits of"
                 " two writers could not be distinguished; use a catalog of type sql"
             )
 
     def _register_table(self, identifier: Identifier, state: cm.TableState, current: cm.TableState | None) -> None:  # noqa: ARG002 - refused in any case
         raise errors.InvalidInputError(
-            f"{show(identifier)} cannot be registered: in a catalog of type hadoop a table is where its name says"
+            f"{show(identifier)} cannot be registered: a catalog of type hadoop determines the location of a table by its name"
         )
 
     def _rename_table(self, source: Identifier, target: Identifier) -> None:  # noqa: ARG002 - refused in any case
         raise errors.InvalidInputError(
-            f"table {show(source)} cannot be renamed: in a catalog of type hadoop the folder is the name"
+            f"table {show(source)} cannot be renamed: a catalog of type hadoop uses the folder as the name"
         )
 
     def _drop_table(self, identifier: Identifier, state: cm.TableState | None) -> bool:
@@ -284,7 +283,7 @@ class HadoopCommitter(CatalogCommitter):
             catalog._check_storable(identifier, changed)
         except (errors.StorageError, errors.CorruptFileError) as error:
             raise errors.CommitFailed(
-                f"the commit to {self.name} was not begun, and nothing happened: {error}"
+                f"the commit to {self.name} was not started; nothing was changed: {error}"
             ) from error
         # As the base says, not the new metadata: all who build on one version must compete for one name.
         compression = compression_for(current.metadata.properties)
@@ -292,7 +291,7 @@ class HadoopCommitter(CatalogCommitter):
         try:
             return catalog._store(identifier, changed, version + 1, compression)
         except errors.NothingStoredError as error:
-            raise errors.CommitFailed(f"table {self.name} was not changed; nothing happened: {error}") from error
+            raise errors.CommitFailed(f"table {self.name} was not changed: {error}") from error
 
 
 def _check_version(metadata: md.TableMetadata, identifier: Identifier) -> None:

@@ -46,7 +46,7 @@ def check_length(text: str, limit: int, noun: str) -> str:
     """The text, unless it is longer than its column in a database."""
     if len(text) > limit:
         raise InvalidInputError(
-            f"{noun} {text[:40]!r}... has {len(text)} characters; this catalog keeps at most {limit}"
+            f"{noun} {text[:40]!r}... has {len(text)} characters; this catalog allows at most {limit}"
         )
     return text
 
@@ -57,7 +57,7 @@ def _parts(name: object, what: str) -> Identifier:
     elif isinstance(name, Sequence) and all(isinstance(part, str) for part in name):
         parts = tuple(name)
     else:
-        raise InvalidInputError(f"{what} name {name!r:.100} is neither a text nor a tuple of texts")
+        raise InvalidInputError(f"{what} name {name!r:.100} is neither a string nor a tuple of strings")
     if not parts:
         raise InvalidInputError(f"{what} name {name!r} is empty")
     for part in parts:
@@ -81,7 +81,7 @@ def _split(text: str, what: str) -> Identifier:
             return tuple(parts)
         if text[position] != ".":
             raise InvalidInputError(
-                f"{what} name {text!r} has a quote inside of a part, at character {position + 1};"
+                f"{what} name {text!r} has a quote inside a part, at character {position + 1};"
                 " quote the whole part and double the quotes in it"
             )
         position += 1
@@ -95,6 +95,6 @@ def _check_part(part: str, name: object, what: str) -> None:
     try:
         part.encode()
     except UnicodeEncodeError:
-        raise InvalidInputError(f"{what} name {name!r:.300} has a part that is not valid unicode") from None
+        raise InvalidInputError(f"{what} name {name!r:.300} has a part that is not valid Unicode") from None
     if any(ord(character) < 0x20 or ord(character) == 0x7F for character in part):
-        raise InvalidInputError(f"{what} name {name!r:.300} holds a control character")
+        raise InvalidInputError(f"{what} name {name!r:.300} contains a control character")

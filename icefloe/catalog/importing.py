@@ -94,7 +94,7 @@ def _columns(source: ForeignTable, storage: Storage) -> tuple[Schema, PartitionS
     names = source.columns_of_partitions(files)
     schema = inferred_schema(files, names, storage) if source.schema is None else source.schema
     if not schema.fields:
-        raise errors.InvalidInputError(f"{source.location} has no files that columns could be known by; give a schema")
+        raise errors.InvalidInputError(f"{source.location} has no files to infer columns from; give a schema")
     fields = [
         PartitionField(schema.find_field(name).field_id, _FIRST_PARTITION_ID + index, tr.IdentityTransform(), name)
         for index, name in enumerate(names)
@@ -109,5 +109,5 @@ def _check_apart(source: ForeignTable, metadata: md.TableMetadata) -> None:
         theirs = absolute_location(location)
         if same_location(own, theirs) or is_beneath(own, theirs) or is_beneath(theirs, own):
             raise errors.InvalidInputError(
-                f"a snapshot at {own} would lie in one folder with the files of its source, {theirs}; give another location"
+                f"a snapshot at {own} would share a folder with the files of its source, {theirs}; give another location"
             )

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 
 from icefloe.catalog.catalog import Catalog
@@ -14,22 +15,19 @@ from icefloe.catalog.configuration import (
     flat,
     read_toml,
 )
-from icefloe.catalog.hadoop import HadoopCatalog
-from icefloe.catalog.memory import MemoryCatalog
-from icefloe.catalog.rest.catalog import RestCatalog
-from icefloe.catalog.sql import SqlCatalog
 from icefloe.errors import InvalidPropertyError
 
 EMBEDDED_CATALOG, EMBEDDED_WAREHOUSE = "icefloe", "icefloe-warehouse"
 """The catalog of those who name none, and its folder."""
 
-_CLASSES: dict[str, type[Catalog]] = {
-    "sql": SqlCatalog,
-    "jdbc": SqlCatalog,
-    "hadoop": HadoopCatalog,
-    "memory": MemoryCatalog,
-    "rest": RestCatalog,
+_CLASSES = {
+    "sql": "sql.SqlCatalog",
+    "jdbc": "sql.SqlCatalog",
+    "hadoop": "hadoop.HadoopCatalog",
+    "memory": "memory.MemoryCatalog",
+    "rest": "rest.catalog.RestCatalog",
 }
+"""Where the class of each type is: only the one in use is imported, since databases and HTTP take their time."""
 
 
 def load_catalog(name: str = "default", **properties: object) -> Catalog:
@@ -45,12 +43,12 @@ def configured_catalog(configuration: Configuration, name: str, properties: Mapp
     """The catalog of that name in a configuration; arguments and environment count as everywhere."""
     given: object = name
     if not isinstance(given, str) or not given.strip():
-        raise InvalidPropertyError(f"the name of a catalog is a text, not {given!r}")
+        raise InvalidPropertyError(f"the name of a catalog must be a string, not {given!r}")
     texts = configuration.properties(name, properties)
     catalog_type = texts.get("type", "").lower() or _type_of_uri(texts.get("uri", ""))
     if catalog_type not in _CLASSES:
         raise InvalidPropertyError(_unknown_type(configuration, name, catalog_type, bool(texts)))
-    return _CLASSES[catalog_type](name, texts)
+    return _class_of(catalog_type)(name, texts)
 
 
 def embedded_catalog(warehouse: str | os.PathLike[str] | None = None) -> Catalog:
@@ -66,6 +64,12 @@ def catalogs_of_file(path: str | os.PathLike[str]) -> dict[str, Catalog]:
     tables = catalog_tables(read_toml(place), place) if os.path.exists(os.path.expanduser(place)) else {}
     said = Configuration(place, None, {name: dict(flat(table, f"catalog.{name}")) for name, table in tables.items()})
     return {name: configured_catalog(said, name, {}) for name in tables}
+
+
+def _class_of(catalog_type: str) -> type[Catalog]:
+    module, _, name = _CLASSES[catalog_type].rpartition(".")
+    chosen: type[Catalog] = getattr(import_module(f"icefloe.catalog.{module}"), name)
+    return chosen
 
 
 def _type_of_uri(uri: str) -> str:

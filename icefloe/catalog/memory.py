@@ -162,6 +162,6 @@ def _revived(name: str, properties: dict[str, str], token: str) -> MemoryCatalog
     content = _ALIVE.get(token)
     if content is None:
         raise InvalidInputError(
-            f"catalog {name!r} lives in the memory of another process, or has ended; use type='sql' to share one"
+            f"catalog {name!r} is in the memory of another process or was closed; use type='sql' to share a catalog"
         )
     return MemoryCatalog(name, properties, content)

@@ -74,10 +74,10 @@ class NamespaceOperations(ABC):
         parsed = self._existing_namespace(namespace)
         texts = namespace_properties(updates)
         if isinstance(removals, str):
-            raise errors.InvalidInputError(f"removals are a set of keys, not the text {removals!r}")
+            raise errors.InvalidInputError(f"removals must be a set of keys, not the string {removals!r}")
         removed = frozenset(removals or ())
         if both := sorted(removed & texts.keys()):
-            raise errors.InvalidInputError(f"property {both[0]!r} is to be both removed and set; choose one")
+            raise errors.InvalidInputError(f"property {both[0]!r} cannot be both removed and set")
         before = frozenset(self._change_namespace(parsed, removed, texts))
         return PropertiesUpdateSummary(
             tuple(sorted(removed & before)), tuple(sorted(texts)), tuple(sorted(removed - before))
@@ -133,7 +133,7 @@ class NamespaceOperations(ABC):
             if names:
                 shown = ", ".join(show(name) for name in sorted(names)[:3]) + (", ..." if len(names) > 3 else "")
                 raise errors.NamespaceNotEmptyError(
-                    f"namespace {show(namespace)} still holds {len(names)} {noun}: {shown}"
+                    f"namespace {show(namespace)} is not empty; it has {len(names)} {noun}: {shown}"
                 )
 
     def _no_namespace(self, namespace: Identifier) -> errors.NoSuchNamespaceError:
@@ -151,5 +151,5 @@ def namespace_properties(properties: Mapping[str, object] | None) -> dict[str, s
     """The properties of a namespace as texts."""
     texts = property_texts(properties)
     if EXISTS in texts:
-        raise errors.InvalidPropertyError(f"property {EXISTS!r} is reserved: it says that a namespace exists")
+        raise errors.InvalidPropertyError(f"property {EXISTS!r} is reserved: it marks a namespace as existing")
     return texts

@@ -11,7 +11,7 @@ from icefloe.catalog.committers import CatalogCommitter, identifier_of
 from icefloe.catalog.identifiers import Identifier, show
 from icefloe.catalog.seals import KnownSeals, Seal, seal_of
 from icefloe.catalog.views import View, Views
-from icefloe.maintenance import delete_quietly
+from icefloe.commit import delete_quietly
 from icefloe.storage import Storage
 
 TABLE, VIEW = "table", "view"
@@ -128,14 +128,14 @@ class Pointers(ABC):
             return True
         except errors.StorageError as error:
             delete_quietly(storage, [location], NOT_COMMITTED)
-            raise self.not_changed(identifier, f"nothing happened: {error}") from error
+            raise self.not_changed(identifier, f"nothing was changed: {error}") from error
         except (errors.InvalidInputError, errors.EncryptionError, RefusedAlongsideError):
             delete_quietly(storage, [location], NOT_COMMITTED)
             raise
 
     def lost(self, identifier: Identifier, expected: str) -> errors.CommitFailed:
         """The error of a lost race."""
-        return self.not_changed(identifier, f"another writer was faster: it is no longer at {expected}")
+        return self.not_changed(identifier, f"another writer committed first: it is no longer at {expected}")
 
     def not_changed(self, identifier: Identifier, problem: str) -> errors.CommitFailed:
         """The error of a swap that certainly did not happen."""
@@ -227,7 +227,7 @@ class PointerCatalog(Catalog):
             identifier, str(current.metadata_location), location, **_sealed(seal)
         ):
             raise errors.CommitFailed(
-                f"table {show(identifier)} changed while it was registered again; nothing was done"
+                f"table {show(identifier)} was changed while it was being registered again; nothing was done"
             )
 
     def _insert_as_it_is(self, identifier: Identifier, location: str) -> bool:
@@ -306,7 +306,7 @@ class PointerCommitter(CatalogCommitter):
             location, seal = table_files.write_sealed_metadata(self.storage, changed, expected)
         except (errors.StorageError, errors.CorruptFileError) as error:
             raise errors.CommitFailed(
-                f"the commit to {self.name} was not begun, and nothing happened: {error}"
+                f"the commit to {self.name} was not started; nothing was changed: {error}"
             ) from error
         try:
             before_swap()
@@ -354,7 +354,7 @@ class PointerViews(Views):
             location = table_files.write_view_metadata(self._storage, changed, base.metadata_location)
         except errors.StorageError as error:
             raise errors.CommitFailed(
-                f"the commit to view {show(base.identifier)} was not begun, and nothing happened: {error}"
+                f"the commit to view {show(base.identifier)} was not started; nothing was changed: {error}"
             ) from error
         if not self._pointers.replace(base.identifier, base.metadata_location, location, self._storage):
             # Later versions of a view do not need the files of earlier ones.

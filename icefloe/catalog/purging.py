@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from icefloe import errors, metadata as md, properties as props
+from icefloe import errors, metadata as md
 from icefloe.catalog import table_files
 from icefloe.catalog.identifiers import Identifier, show
 from icefloe.maintenance import DeletedReachableFiles, delete_contents, reachable_contents
@@ -18,32 +18,24 @@ def purge(catalog: "Catalog", identifier: Identifier) -> None:
     """Drop a table with its files, which are collected before."""
     for _ in range(_ATTEMPTS):
         state = catalog._existing_table(identifier)
-        check_purgeable(identifier, state.metadata)
+        table_files.check_purgeable(identifier, state.metadata)
         files = reachable_contents(state.metadata, state.metadata_location, catalog.storage)
         if catalog._drop_table(identifier, state):
             delete_contents(files, state.metadata, state.metadata_location, catalog.storage)
             return
-    raise errors.CommitFailed(f"table {show(identifier)} changes too fast to be purged; nothing was dropped or deleted")
+    raise errors.CommitFailed(
+        f"table {show(identifier)} is changing too fast to be purged; nothing was dropped or deleted"
+    )
 
 
 def delete_reachable(catalog: "Catalog", metadata_location: str) -> DeletedReachableFiles:
     """Delete the files of a table that the catalog does not have."""
     location = absolute_location(metadata_location)
     metadata = table_files.read_table_metadata(catalog.storage, location)
-    check_purgeable((location,), metadata)
+    table_files.check_purgeable((location,), metadata)
     _check_unused(catalog, location, metadata)
     files = reachable_contents(metadata, location, catalog.storage)
     return delete_contents(files, metadata, location, catalog.storage)
-
-
-def check_purgeable(identifier: Identifier, metadata: md.TableMetadata) -> None:
-    """Fail if the table says that its files may belong to others too, or may not be changed."""
-    metadata.check_changeable()
-    if not props.GC_ENABLED.of(metadata.properties):
-        raise errors.ValidationError(
-            f"table {show(identifier)} has {props.GC_ENABLED.key}=false: its files may belong to other tables and are"
-            " not deleted; drop_table drops the name alone"
-        )
 
 
 def _check_unused(catalog: "Catalog", location: str, metadata: md.TableMetadata) -> None:
@@ -54,6 +46,6 @@ def _check_unused(catalog: "Catalog", location: str, metadata: md.TableMetadata)
             continue
         if catalog._existing_table(identifier).metadata.table_uuid == metadata.table_uuid:
             raise errors.ValidationError(
-                f"{location} is of the table {show(identifier)} of catalog {catalog.name!r}; purge_table drops it with"
+                f"{location} belongs to table {show(identifier)} of catalog {catalog.name!r}; use purge_table to drop it with"
                 " its files"
             )

@@ -36,6 +36,8 @@ class ReplaceTable:
 
     def prepare(self, metadata: md.TableMetadata, bench: cm.Workbench) -> cm.Prepared:
         """The updates for the table as it is then; rows that come meanwhile are to be replaced too."""
+        if self._location is not None and self._location != metadata.location:
+            cm.check_relative_files(metadata, self._location, bench.storage)
         main = metadata.refs.get(md.MAIN_BRANCH)
         same_rows = req.AssertRefSnapshotId(md.MAIN_BRANCH, None if main is None else main.snapshot_id)
         updates = tuple(_updates(metadata, self._definition, self._location))
@@ -46,8 +48,8 @@ class ReplaceTable:
             self._structure = structure
         if structure != self._structure:
             raise errors.ValidationError(
-                "columns or partition fields of the table were changed by another commit since it was to be replaced, so that"
-                " those of the new one would get other ids; begin again"
+                "another commit changed columns or partition fields of the table since the replacement was planned, so"
+                " those of the new table would get other ids; start again"
             )
         return cm.Prepared(updates, (same_rows,))
 

@@ -18,6 +18,6 @@ def reporter_of(catalog: str, properties: Mapping[str, str]) -> planning.Reporte
         from icefloe.catalog.lineage import open_lineage_reporter
     except ImportError as error:
         raise NotInstalledError(
-            f"{REPORTER!r} is {OPEN_LINEAGE!r}, whose client is not installed ({error}); pip install icefloe[openlineage]"
+            f"{REPORTER!r} is {OPEN_LINEAGE!r}, but its client is not installed ({error}); run `pip install 'icefloe[openlineage]'`"
         ) from error
     return open_lineage_reporter(catalog, properties)

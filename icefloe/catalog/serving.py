@@ -15,13 +15,13 @@ from icefloe.catalog.committers import CatalogCommitter
 from icefloe.catalog.definitions import TableDescription
 from icefloe.catalog.identifiers import Identifier, show
 from icefloe.catalog.pointers import NOT_COMMITTED, PointerCatalog, PointerSwap, RefusedAlongsideError
-from icefloe.catalog.purging import check_purgeable
 from icefloe.catalog.rest.catalog import RestCatalog
 from icefloe.catalog.seals import Seal
 from icefloe.catalog.sql import SqlCatalog
 from icefloe.catalog.sql_database import Alongside, Database
 from icefloe.catalog.views import View
-from icefloe.maintenance import delete_contents, delete_quietly, reachable_contents
+from icefloe.commit import delete_quietly
+from icefloe.maintenance import delete_contents, reachable_contents
 from icefloe.metadata import updates as up
 from icefloe.storage import absolute_location, is_beneath, parse_location
 
@@ -86,7 +86,9 @@ class ServedCatalog:
         """In this block, a change of names does more in its transaction; a catalog without a database cannot."""
         database = self.database
         if database is None:
-            raise errors.UnsupportedOperationError(f"catalog {self.catalog.name!r} keeps its names in no database")
+            raise errors.UnsupportedOperationError(
+                f"catalog {self.catalog.name!r} does not store its names in a database"
+            )
         with database.alongside(more):
             yield
 
@@ -139,9 +141,9 @@ class ServedCatalog:
         folder = self.catalog._default_folder(identifier[:-1])
         if folder is None:
             return False
-        place, own = absolute_location(location), f"{folder.rstrip('/')}/{table_files.folder_name(identifier[-1])}"
-        suffix = place.rstrip("/").removeprefix(own)
-        return place.startswith(own) and (not suffix or _SUFFIX.fullmatch(suffix) is not None)
+        absolute, own = absolute_location(location), f"{folder.rstrip('/')}/{table_files.folder_name(identifier[-1])}"
+        suffix = absolute.rstrip("/").removeprefix(own)
+        return absolute.startswith(own) and (not suffix or _SUFFIX.fullmatch(suffix) is not None)
 
     def is_in_own_place(self, identifier: Identifier, location: str) -> bool:
         """Whether a location is inside of one that the catalog chooses for a table of that name."""
@@ -157,7 +159,7 @@ class ServedCatalog:
 
     def check_purgeable(self, state: cm.TableState) -> None:
         """Fail if the files of a table may belong to others, too."""
-        check_purgeable((str(state.metadata_location),), state.metadata)
+        table_files.check_purgeable((str(state.metadata_location),), state.metadata)
 
     def purge_files(self, state: cm.TableState) -> Callable[[], None]:
         """What deletes the files of a table once it is dropped; they are collected now, so that a failure is told before."""
@@ -171,7 +173,7 @@ class ServedCatalog:
         catalog = self.catalog
         if not isinstance(catalog, PointerCatalog):
             raise errors.UnsupportedOperationError(
-                f"catalog {catalog.name!r} cannot change several tables in one step; commit to each of them"
+                f"catalog {catalog.name!r} cannot commit to several tables atomically; commit to each table separately"
             )
         written: list[_Written] = []
         unchanged: dict[Identifier, cm.TableState] = {}
@@ -187,7 +189,7 @@ class ServedCatalog:
         except Exception as error:
             delete_quietly(catalog.storage, [each.location for each in written], NOT_COMMITTED)
             if isinstance(error, errors.StorageError | errors.CorruptFileError):
-                raise errors.CommitFailed(f"the commit was not begun, and nothing happened: {error}") from error
+                raise errors.CommitFailed(f"the commit was not started; nothing was changed: {error}") from error
             raise
         if written:
             _swap_all(catalog, written)
@@ -240,7 +242,7 @@ class ServedCatalog:
         location = absolute_location(metadata_location)
         metadata = self.read_view(location)
         if not isinstance(catalog, PointerCatalog):
-            raise errors.UnsupportedOperationError(f"catalog {catalog.name!r} registers no views")
+            raise errors.UnsupportedOperationError(f"catalog {catalog.name!r} does not support registering views")
         catalog._view_pointers.check_kept()
         if not catalog._view_pointers.insert(free, location):
             raise catalog._taken(free)
@@ -277,7 +279,7 @@ def _swap_all(catalog: PointerCatalog, written: Sequence[_Written]) -> None:
         done = True
     except errors.StorageError as error:
         delete_quietly(catalog.storage, locations, NOT_COMMITTED)
-        raise errors.CommitFailed(f"{name} were not changed; nothing happened: {error}") from error
+        raise errors.CommitFailed(f"{name} were not changed: {error}") from error
     except (errors.InvalidInputError, errors.StateError, RefusedAlongsideError):
         # What refused it did so in the transaction, which was rolled back. After any other error nobody knows, and files stay.
         delete_quietly(catalog.storage, locations, NOT_COMMITTED)
@@ -285,7 +287,7 @@ def _swap_all(catalog: PointerCatalog, written: Sequence[_Written]) -> None:
     if not done and not _are_seen(catalog, swaps):
         for each in written:
             catalog._lost.setdefault(each.change.identifier, []).append((each.metadata.table_uuid, each.location))
-        raise errors.CommitFailed(f"{name} were not changed; another writer was faster")
+        raise errors.CommitFailed(f"{name} were not changed: another writer committed first")
     for each in written:
         catalog._seals.keep(each.location, each.seal)
         if each.change.base is not None:

@@ -158,7 +158,7 @@ class SqlPointers(Pointers):
     def check_kept(self) -> None:
         if self._noun == VIEW and not self._tells_views:
             raise errors.InvalidInputError(
-                f"{self._database} keeps no views: its tables are of version 0; schema_version='v1' adds what is missing"
+                f"{self._database} does not support views: its tables have version 0; pass schema_version='v1' to upgrade them"
             )
 
     def insert(self, identifier: Identifier, location: str, seal: Seal | None = None) -> bool:
@@ -274,7 +274,7 @@ class SqlPointers(Pointers):
         rows = connection.execute(statement, values).rowcount
         if rows not in (0, 1):
             # This rolls the transaction back.
-            raise errors.StateError(f"{self._database} says that {rows} rows have one name; nothing was changed")
+            raise errors.StateError(f"{self._database} has {rows} rows with the same name; nothing was changed")
         return bool(rows == 1)
 
 
@@ -303,7 +303,7 @@ class SqlCatalog(PointerCatalog):
         columns = self._columns()
         if columns is None:
             if not self._may_create:
-                raise errors.StateError(f"{self._database} has no tables of a catalog, and is not to get any")
+                raise errors.StateError(f"{self._database} has no catalog tables, and creating them is disabled")
             try:
                 self._database.create_tables(_SCHEMA)
             except (errors.StorageError, TakenError):
@@ -412,12 +412,12 @@ class SqlCatalog(PointerCatalog):
         for key, value in properties.items():
             if "\x00" in key + value:
                 raise errors.InvalidPropertyError(
-                    f"property {key[:40]!r} of namespace {show(namespace)} holds a zero character, which databases refuse"
+                    f"property {key[:40]!r} of namespace {show(namespace)} contains a NUL character, which databases do not allow"
                 )
             if len(key) > NAME_LENGTH or len(value) > TEXT_LENGTH:
                 raise errors.InvalidPropertyError(
                     f"property {key[:40]!r} of namespace {show(namespace)} has a key of {len(key)} and a value of"
-                    f" {len(value)} characters; this catalog keeps at most {NAME_LENGTH} and {TEXT_LENGTH}"
+                    f" {len(value)} characters; this catalog allows at most {NAME_LENGTH} and {TEXT_LENGTH}"
                 )
         name = {"catalog_name": self._name, "namespace": _namespace_text(namespace)}
         return [{**name, "property_key": key, "property_value": value} for key, value in properties.items()]

@@ -155,7 +155,7 @@ class Database:
                 if getattr(error.__cause__, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
                     raise self._failure(error) from None
                 raise CommitStateUnknown(
-                    f"whether a change of catalog {self._catalog!r} happened is not known: {self._text(error)}"
+                    f"it is unknown whether a change of catalog {self._catalog!r} was committed: {self._text(error)}"
                 ) from None
 
     def transaction(self, work: Callable[[Connection], Result]) -> Result:
@@ -215,7 +215,7 @@ class Database:
             engine = sa.create_engine(self._url, **options)
         except (ArgumentError, NoSuchModuleError) as error:
             raise InvalidPropertyError(
-                f"the uri of catalog {self._catalog!r} is not usable: {self._text(error)}"
+                f"the uri of catalog {self._catalog!r} cannot be used: {self._text(error)}"
             ) from None
         except ModuleNotFoundError as error:
             raise NotInstalledError(
@@ -250,15 +250,15 @@ class Database:
 def _parsed(catalog: str, uri: str | None) -> URL:
     if not uri:
         raise InvalidPropertyError(
-            f"catalog {catalog!r} of type sql has no `uri`; give one like sqlite:///catalog.db"
+            f"catalog {catalog!r} of type sql has no `uri`; give one such as sqlite:///catalog.db"
             " or postgresql://user:password@host/database"
         )
     try:
         url = sa.make_url(uri.removeprefix("jdbc:"))
     except (ArgumentError, ValueError):
         raise InvalidPropertyError(
-            f"the uri of catalog {catalog!r} is not one of a database; sqlite:///catalog.db"
-            " or postgresql://user:password@host/database is expected"
+            f"the uri of catalog {catalog!r} is not a database URI; expected sqlite:///catalog.db"
+            " or postgresql://user:password@host/database"
         ) from None
     match url.drivername.partition("+"):
         case ("sqlite", _, _):
@@ -275,7 +275,7 @@ def _sqlite(catalog: str, url: URL) -> URL:
     path = url.database
     if not path or path == ":memory:" or path.startswith("file:"):
         raise InvalidPropertyError(
-            f"the uri of catalog {catalog!r} names no file; give sqlite:///path/of/file.db, or type='memory' for a catalog"
+            f"the uri of catalog {catalog!r} has no file; give sqlite:///path/of/file.db, or type='memory' for a catalog"
             " that ends with the process"
         )
     absolute = os.path.abspath(os.path.expanduser(path))

@@ -55,7 +55,7 @@ class SqlSeals:
         """Set the seal of a table, given as the text of its namespace and its name."""
         if not self._is_there:
             raise errors.EncryptionError(
-                f"{self._database} has no table {SEALS.name}, and this user cannot create it; without it no table can be"
+                f"{self._database} has no table {SEALS.name}, and this user cannot create it; without it tables cannot be"
                 " encrypted"
             )
         self.forget(connection, name)

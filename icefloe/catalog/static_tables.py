@@ -35,7 +35,7 @@ class StaticCommitter:
     def commit(self, base: cm.TableState, prepared: cm.Prepared, before_swap: cm.BeforeSwap) -> cm.TableState:  # noqa: ARG002 - refused
         """Refused: there is no catalog that could say that the table changed."""
         raise errors.UnsupportedOperationError(
-            f"{self._location} is a table without a catalog, which can be read only; give it a name first, by register_table"
+            f"{self._location} is a table without a catalog, which is read-only; register it with register_table first"
         )
 
 
@@ -49,13 +49,13 @@ def load_static_table(location: str, properties: Mapping[str, str] | None = None
     In a folder of a table that a catalog has, the highest version may be of a commit that did not happen: name the file.
     """
     storage = Storage(table_files.storage_properties(properties or {}))
-    place = absolute_location(location)
-    file = place if place.endswith(_ENDINGS) else _newest(storage, md.strip_trailing_slash(place))
+    absolute = absolute_location(location)
+    file = absolute if absolute.endswith(_ENDINGS) else _newest(storage, md.strip_trailing_slash(absolute))
     committer = StaticCommitter(storage, file)
     try:
         state = committer.load()
     except errors.LocationNotFoundError as error:
-        raise errors.NoSuchTableError(f"there is no metadata file {file}") from error
+        raise errors.NoSuchTableError(f"no metadata file {file}") from error
     folder = (state.metadata.location or file).rstrip("/").rpartition("/")[2]
     return Table((folder,), state, committer)
 
@@ -65,9 +65,9 @@ def _newest(storage: Storage, folder: str) -> str:
     versions = {file: -1 if (version := parse_metadata_version(file)) is None else version for file in files}
     highest = [file for file, version in versions.items() if version == max(versions.values())]
     if not highest:
-        raise errors.NoSuchTableError(f"{folder} has no metadata files of a table in `metadata/`")
+        raise errors.NoSuchTableError(f"{folder} has no table metadata files in `metadata/`")
     if len(highest) > 1:
         raise errors.InvalidLocationError(
-            f"{folder} has {len(highest)} metadata files of one version, such as {min(highest)}; name the right one"
+            f"{folder} has {len(highest)} metadata files of the same version, such as {min(highest)}; give the path of the right one"
         )
     return highest[0]

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from icefloe import commit as cm, errors, metadata as md, properties as props
+from icefloe.catalog.identifiers import Identifier, show
 from icefloe.catalog.seals import Seal, check_seal, seal_of
+from icefloe.commit import Ownership, delete_own
 from icefloe.encryption import KMS_PREFIXES, Keyring, kms_of
-from icefloe.maintenance import Ownership, delete_own
 from icefloe.storage import Storage, absolute_location, identity
 
 Document = TypeVar("Document", md.TableMetadata, md.ViewMetadata)
@@ -131,7 +132,7 @@ def write_sealed_metadata(
     folder = md.metadata_folder(metadata)
     if metadata.location_of_catalog and folder != f"{metadata.location}/metadata":
         raise errors.InvalidLocationError(
-            f"the table names no location of its own, and is found by its metadata folder, which cannot be {folder!r};"
+            f"the table has no location of its own and is located by its metadata folder, which cannot be {folder!r};"
             " set the location of the table first"
         )
     location = f"{folder}/{_new_name(previous, metadata.properties)}"
@@ -187,4 +188,14 @@ def _decoded(data: bytes, storage: Storage, location: str, decode: Callable[[byt
     except errors.InvalidInputError as error:
         raise errors.CorruptFileError(location, str(error)) from error
     except MemoryError:
-        raise errors.CorruptFileError(location, f"its {len(data)} bytes take more memory than there is") from None
+        raise errors.CorruptFileError(location, f"its {len(data)} bytes exceed the available memory") from None
+
+
+def check_purgeable(identifier: Identifier, metadata: md.TableMetadata) -> None:
+    """Fail if the table says that its files may belong to others too, or may not be changed."""
+    metadata.check_changeable()
+    if not props.GC_ENABLED.of(metadata.properties):
+        raise errors.ValidationError(
+            f"table {show(identifier)} has {props.GC_ENABLED.key}=false: its files may belong to other tables and are"
+            " not deleted; use drop_table to drop only the name"
+        )

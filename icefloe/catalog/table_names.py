@@ -57,7 +57,7 @@ def _split_version(text: str, after: str) -> tuple[str, str | None]:
     if at < 0:
         return text, None
     if at == len(text) - 1:
-        raise errors.InvalidInputError(f"{text!r} ends in @; a branch, tag, snapshot id or time is to follow")
+        raise errors.InvalidInputError(f"{text!r} ends with @; add a branch, tag, snapshot id or time")
     return text[:at], text[at + 1 :]
 
 
@@ -78,7 +78,7 @@ def choose_version(metadata: md.TableMetadata, version: str | None) -> At:
     if moment is None:
         known = ", ".join(sorted(metadata.refs)) or "none"
         raise errors.NoSuchSnapshotError(
-            f"{version!r} is no branch or tag ({known}), no snapshot id, and no time like 2026-11-01T00:00Z"
+            f"{version!r} is not a branch or tag ({known}), a snapshot id, or a time such as 2026-11-01T00:00Z"
         )
     metadata.snapshot_as_of(moment)
     return {"as_of": moment}

@@ -19,7 +19,7 @@ class TableTransaction(Transaction):
     def try_commit(self) -> cm.Outcome:
         """Refused: the transaction of the catalog commits."""
         raise errors.InvalidInputError(
-            f"{self._committer.name} is committed with the other tables of its transaction: commit that, or leave its block"
+            f"{self._committer.name} is committed together with the other tables of its transaction: commit that, or leave its block"
         )
 
     def __exit__(
@@ -60,7 +60,7 @@ class CatalogTransaction:
         self._check_open()
         parsed = parse_identifier(table.identifier)
         if parsed in self._members:
-            raise errors.InvalidInputError(f"table {show(parsed)} is part of the transaction already")
+            raise errors.InvalidInputError(f"table {show(parsed)} is already part of the transaction")
         member = TableTransaction(self._catalog._stage_create(table)._table)
         # It says nothing that the staged metadata lacks, but there is something to commit.
         member.apply_updates(up.AssignUUIDUpdate(str(member.table_metadata.table_uuid)))
@@ -82,7 +82,7 @@ class CatalogTransaction:
                 if isinstance(outcome, kind):
                     cm.result_of(outcome, name)
         for member, outcome in zip(members, outcomes, strict=True):
-            member._table._state = cm.result_of(outcome, name).state
+            member._handle.state = cm.result_of(outcome, name).state
         return {identifier: member._table for identifier, member in self._members.items()}
 
     def abandon(self) -> None:
@@ -106,4 +106,4 @@ class CatalogTransaction:
 
     def _check_open(self) -> None:
         if not self._is_open:
-            raise errors.InvalidInputError("the transaction is over; begin another one")
+            raise errors.InvalidInputError("the transaction has ended; start another one")

@@ -33,49 +33,49 @@ _GUIDES_NO_SECRET = re.compile(
 _LIST = "trusted"
 
 
-def is_trusted(place: str) -> bool:
+def is_trusted(file_path: str) -> bool:
     """Whether the user trusts the file as it is now."""
-    return _line(place) in _lines()
+    return _line(file_path) in _lines()
 
 
-def trust(place: str) -> None:
+def trust(file_path: str) -> None:
     """Trust a file as it is now."""
-    _write([*_others(place), _line(place)])
+    _write([*_others(file_path), _line(file_path)])
 
 
-def distrust(place: str) -> bool:
+def distrust(file_path: str) -> bool:
     """Trust a file no longer; whether it was, in any state."""
-    kept = _others(place)
+    kept = _others(file_path)
     was_there = len(kept) < len(_lines())
     if was_there:
         _write(kept)
     return was_there
 
 
-def check_harmless(place: str, catalog: str, table: Mapping[str, str], variable_of: Mapping[str, str]) -> None:
+def check_harmless(file_path: str, catalog: str, table: Mapping[str, str], variable_of: Mapping[str, str]) -> None:
     """Fail if a file that nobody trusts names code, reads variables or files, or sends who the user is.
 
     `variable_of` has the variables that would set the same properties.
     """
     for key, value in table.items():
-        where = f"{place} is in the working directory, so it must not"
+        where = f"{file_path} is in the working directory, so it must not"
         if _CODE.fullmatch(key.lower()) or (key.lower() in _KINDS_OF_AUTH and "." in value):
             raise InvalidPropertyError(
-                f"{where} name code to run, but {key!r} of catalog {catalog!r} does; {ways(place)}"
+                f"{where} name code to run, but {key!r} of catalog {catalog!r} does; {ways(file_path)}"
             )
         if key.lower() in _KINDS_OF_AUTH and value.lower() in _OWN_IDENTITIES:
             raise InvalidPropertyError(
-                f"{where} send your own identity to a server, but {key!r} of catalog {catalog!r} is {value!r}; {ways(place)}"
+                f"{where} send your own identity to a server, but {key!r} of catalog {catalog!r} is {value!r}; {ways(file_path)}"
             )
         if _REFERENCE.search(value):
             raise InvalidPropertyError(
                 f"{where} read variables or files, but {key!r} of catalog {catalog!r} does;"
-                f" set {variable_of[key]}, or {ways(place)}"
+                f" set {variable_of[key]}, or {ways(file_path)}"
             )
 
 
 def check_secrets_stay(
-    place: str, catalog: str, table: Mapping[str, str], environment: Mapping[str, str], given: frozenset[str]
+    file_path: str, catalog: str, table: Mapping[str, str], environment: Mapping[str, str], given: frozenset[str]
 ) -> None:
     """Fail if a file that nobody trusts says where secrets of the environment go.
 
@@ -93,14 +93,14 @@ def check_secrets_stay(
     )
     if secrets and guides:
         raise InvalidPropertyError(
-            f"{place} is in the working directory, so {secrets[0]} is not used for what it says of catalog {catalog!r}"
-            f" ({', '.join(guides)}): the file could send it anywhere; set these as variables, too, or {ways(place)}"
+            f"{file_path} is in the working directory, so {secrets[0]} is not used for its settings of catalog {catalog!r}"
+            f" ({', '.join(guides)}): the file could send it anywhere; set these as environment variables as well, or {ways(file_path)}"
         )
 
 
-def ways(place: str) -> str:
+def ways(file_path: str) -> str:
     """How a file of the working directory comes to be trusted."""
-    return f"if you know the file, trust it: icefloe config trust {place}, or name it: --config {place}"
+    return f"if you know the file, trust it: icefloe config trust {file_path}, or name it: --config {file_path}"
 
 
 def _is_local(key: str, value: str) -> bool:
@@ -115,12 +115,12 @@ def _list_file() -> Path:
     return Path(folder).expanduser() / "icefloe" / _LIST
 
 
-def _line(place: str) -> str:
-    path = Path(place).expanduser().resolve()
+def _line(file_path: str) -> str:
+    path = Path(file_path).expanduser().resolve()
     try:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
-        raise InvalidPropertyError(f"{place} cannot be read: {error}") from error
+        raise InvalidPropertyError(f"{file_path} cannot be read: {error}") from error
     return f"{digest}  {str(path)!r}"
 
 
@@ -133,8 +133,8 @@ def _lines() -> list[str]:
         raise InvalidPropertyError(f"{_list_file()} cannot be read: {error}") from error
 
 
-def _others(place: str) -> list[str]:
-    path = repr(str(Path(place).expanduser().resolve()))
+def _others(file_path: str) -> list[str]:
+    path = repr(str(Path(file_path).expanduser().resolve()))
     return [line for line in _lines() if line.partition("  ")[2] != path]
 
 

@@ -93,7 +93,7 @@ class ViewDescription:
         queries: object = {DEFAULT_DIALECT: self.sql} if isinstance(self.sql, str) else self.sql
         if not isinstance(queries, Mapping) or not queries:
             raise errors.InvalidInputError(
-                f"a view needs a query, or one for each dialect like {{'spark': 'SELECT ...'}}, not {self.sql!r:.100}"
+                f"a view needs a query, or a query per dialect such as {{'spark': 'SELECT ...'}}, not {self.sql!r:.100}"
             )
         for dialect, query in queries.items():
             if not isinstance(query, str) or not query.strip() or not isinstance(dialect, str) or not dialect:
@@ -106,7 +106,7 @@ class ViewDescription:
 class Views:
     """The views of a catalog.
 
-    It is a part of its catalog. The steps at its end are those of a catalog that keeps no views; one that does has its own.
+    It is a part of its catalog. The steps at its end are those of a catalog that does not support views; one that does has its own.
 
     >>> view = catalog.views.create("shop.large", "id bigint", "SELECT id FROM orders WHERE total > 100")
     >>> catalog.views.list("shop")
@@ -150,7 +150,7 @@ class Views:
     ) -> View:
         """Remove and set properties of a view."""
         if isinstance(removals, str):
-            raise errors.InvalidInputError(f"removals are a set of keys, not the text {removals!r}")
+            raise errors.InvalidInputError(f"removals must be a set of keys, not the string {removals!r}")
         changes: list[up.ViewUpdate] = []
         if removals:
             changes.append(up.RemovePropertiesUpdate(tuple(sorted(removals))))
@@ -226,7 +226,7 @@ class Views:
             return errors.NoSuchViewError(f"{show(identifier)} is a table, not a view")
         return errors.NoSuchViewError(f"no view {show(identifier)}")
 
-    # The steps of a catalog that keeps no views
+    # The steps of a catalog that does not support views
 
     def _has(self, identifier: Identifier) -> bool:
         return self._find(identifier) is not None
@@ -239,7 +239,7 @@ class Views:
 
     def _store_new(self, identifier: Identifier, view: md.ViewMetadata) -> View:  # noqa: ARG002 - refused
         raise errors.InvalidInputError(
-            f"view {show(identifier)} cannot be created: catalog {self._catalog.name!r} keeps no views"
+            f"view {show(identifier)} cannot be created: catalog {self._catalog.name!r} does not support views"
         )
 
     def _swap(self, base: View, changed: md.ViewMetadata) -> View:  # noqa: ARG002 - there is none to change

@@ -179,7 +179,7 @@ def error_for(status: int, body: bytes, context: Context, about: str = "") -> er
         case 405 | 406 | 501:
             return errors.UnsupportedOperationError(text)
         case _ if status in _UNKNOWN_OUTCOME and context in _COMMITS:
-            return errors.CommitStateUnknown(f"whether the commit happened is not known: {text}")
+            return errors.CommitStateUnknown(f"it is unknown whether the commit succeeded: {text}")
         case 408 | 429:
             return errors.ServiceUnavailableError(text)
         case _ if 400 <= status < 500:

@@ -77,7 +77,7 @@ class WarehouseFiles:
         access = self.by_warehouse.get(call.warehouse.name)
         if access is None:
             raise errors.UnsupportedOperationError(
-                f"warehouse {call.warehouse.name!r} gives no access to files; its clients have their own"
+                f"warehouse {call.warehouse.name!r} does not provide access to files; clients must have their own credentials"
             )
         return access
 

@@ -126,7 +126,7 @@ def _with_options(settings: ServerSettings, arguments: argparse.Namespace) -> Se
     port = settings.port if arguments.port is None else arguments.port
     number = settings.workers if arguments.workers is None else arguments.workers
     if number < 0:
-        raise InvalidPropertyError(f"workers is {number}; it must be 1 or more, or 0 for as many as there are cores")
+        raise InvalidPropertyError(f"workers is {number}; it must be 1 or more, or 0 for one per core")
     has_ui = settings.ui or arguments.ui
     if has_ui and number > 1:
         raise InvalidPropertyError(

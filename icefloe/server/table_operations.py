@@ -190,7 +190,9 @@ def _drop(call: Call, is_purged: bool, is_held: bool = False) -> str:
             call.authorizer.dropped(call.target(call.identifier, TABLE))
             delete_files()
             return location
-    raise errors.CommitFailed(f"table {words.dotted(call.identifier)} changes too fast to be dropped; nothing happened")
+    raise errors.CommitFailed(
+        f"table {words.dotted(call.identifier)} is changing too fast to be dropped; nothing was changed"
+    )
 
 
 def _hold(call: Call, location: str, is_purged: bool) -> None:

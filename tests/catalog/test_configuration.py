@@ -115,7 +115,7 @@ def test_a_missing_driver_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_memory_catalog_stays_in_its_process() -> None:
     text = pickle.dumps(load_catalog("lake", type="memory"))
     gc.collect()
-    with pytest.raises(InvalidInputError, match="lives in the memory of another process, or has ended"):
+    with pytest.raises(InvalidInputError, match="is in the memory of another process or was closed"):
         pickle.loads(text)
 
 
@@ -132,12 +132,12 @@ def test_a_table_needs_a_place(tmp_path: Path) -> None:
     [
         (None, "has no `uri`"),
         ("", "has no `uri`"),
-        ("nonsense", "is not one of a database"),
+        ("nonsense", "is not a database URI"),
         ("mysql://user:hunter22@host/db", "is for 'mysql'; sqlite and postgresql are supported"),
-        ("sqlite://", "names no file"),
+        ("sqlite://", "has no file"),
         ("sqlite:///:memory:", "type='memory'"),
         ("sqlite:////no/such/folder/a.db", "which is not a folder"),
-        ("postgresql://user:hunter22@host:port/db", "is not one of a database"),
+        ("postgresql://user:hunter22@host:port/db", "is not a database URI"),
     ],
 )
 def test_bad_uris_are_said_without_secrets(uri: str | None, problem: str) -> None:
@@ -174,7 +174,7 @@ def test_names_fit_into_a_database(tmp_path: Path) -> None:
             lambda: catalog.create_namespace("k", {"k": "v" * 1001}),
             lambda: catalog.create_table("n.t", "a int", location=f"{tmp_path}/{'/'.join(['y' * 100] * 10)}"),
         ):
-            with pytest.raises(InvalidInputError, match="keeps at most"):
+            with pytest.raises(InvalidInputError, match="allows at most"):
                 action()
         assert catalog.list_namespaces() == [("n",)]
         assert catalog.list_tables("n") == []
@@ -222,7 +222,7 @@ def test_the_first_file_counts_alone(home: Path, project: Path, monkeypatch: pyt
     assert find_configuration().of("lake")["from"] == "named"
     assert find_configuration().names() == ["lake", "more"]
     assert find_configuration(home / ".icefloe.toml").of("lake")["from"] == "home"
-    with pytest.raises(InvalidPropertyError, match="is not there"):
+    with pytest.raises(InvalidPropertyError, match="does not exist"):
         find_configuration(home / "none.toml")
 
 

@@ -62,14 +62,14 @@ def test_texts_mean_names(text: str, names: tuple[str, ...]) -> None:
         ("a.   ", "has an empty part"),
         ("a. b", "starts or ends with a space"),
         ('a."b', "has an open quote at character 3"),
-        ('a.b"c"', "has a quote inside of a part"),
-        ("a.b\nc", "holds a control character"),
-        (("a", "b\0"), "holds a control character"),
-        (("a", "\ud800"), "not valid unicode"),
-        (7, "neither a text nor a tuple"),
-        (("a", 7), "neither a text nor a tuple"),
-        (None, "neither a text nor a tuple"),
-        (b"a.b", "neither a text nor a tuple"),
+        ('a.b"c"', "has a quote inside a part"),
+        ("a.b\nc", "contains a control character"),
+        (("a", "b\0"), "contains a control character"),
+        (("a", "\ud800"), "not valid Unicode"),
+        (7, "neither a string nor a tuple"),
+        (("a", 7), "neither a string nor a tuple"),
+        (None, "neither a string nor a tuple"),
+        (b"a.b", "neither a string nor a tuple"),
     ],
 )
 def test_bad_names_are_refused(name: object, problem: str) -> None:
@@ -80,5 +80,5 @@ def test_bad_names_are_refused(name: object, problem: str) -> None:
 
 def test_lengths_are_checked() -> None:
     check_length("x" * 255, 255, "name")
-    with pytest.raises(InvalidInputError, match="has 256 characters; this catalog keeps at most 255"):
+    with pytest.raises(InvalidInputError, match="has 256 characters; this catalog allows at most 255"):
         check_length("x" * 256, 255, "name")

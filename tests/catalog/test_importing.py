@@ -79,9 +79,9 @@ def test_what_is_refused_leaves_nothing(catalog: Catalog, tmp_path: Path) -> Non
     source = tmp_path / "source"
     put(source / "p=1", 1)
     before = stored(tmp_path)
-    with pytest.raises(InvalidInputError, match="one folder"):
+    with pytest.raises(InvalidInputError, match="share a folder"):
         catalog.snapshot(str(source), "db.t", location=str(source / "inside"))
-    with pytest.raises(InvalidInputError, match="one folder"):
+    with pytest.raises(InvalidInputError, match="share a folder"):
         catalog.snapshot(str(source), "db.t", location=str(tmp_path))
     with pytest.raises(InvalidInputError, match="parallelism is 0"):
         catalog.snapshot(str(source), "db.t", parallelism=0)

@@ -155,8 +155,16 @@ def test_a_commit_that_did_not_happen_fails_its_run(tmp_path: Path) -> None:
 
 
 PROGRAM = """
-import icefloe, json, sys
+import icefloe, json, sys, threading
 import pyarrow as pa
+from icefloe.catalog.report_queue import ReportQueue
+
+def work_late(queue, work=ReportQueue._work):
+    threading.main_thread().join()
+    work(queue)
+
+if sys.argv[2] == "late":
+    ReportQueue._work = work_late
 catalog = icefloe.load_catalog("lake", **json.loads(sys.argv[1]))
 catalog.create_namespace("shop")
 catalog.create_table("shop.orders", "id bigint").append(pa.table({"id": [1]}))
@@ -164,12 +172,15 @@ raise SystemError("the program broke")
 """
 
 
+@pytest.mark.parametrize("sending", ["at once", "late"])
 def test_a_program_that_fails_is_a_run_that_fails_and_knows_its_parent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Also if nothing has been sent when the program ends."""
     file, parent = tmp_path / "events", str(uuid.uuid4())
     monkeypatch.setenv("OPENLINEAGE_PARENT_ID", f"airflow/dag.task/{parent}")
-    ended = subprocess.run([sys.executable, "-c", PROGRAM, json.dumps(properties_of(file))], stderr=subprocess.PIPE)
+    command = [sys.executable, "-c", PROGRAM, json.dumps(properties_of(file)), sending]
+    ended = subprocess.run(command, stderr=subprocess.PIPE)
     assert ended.returncode == 1, ended.stderr
     events = events_of(file)
     assert kinds_of(events) == [("START", 0, 0), ("RUNNING", 0, 1), ("FAIL", 0, 0)]
@@ -249,9 +260,9 @@ def test_a_reporter_can_be_pickled(tmp_path: Path) -> None:
     ("given", "words"),
     [
         ({"openlineage.run": "thread"}, "'process' or 'operation'"),
-        ({"openlineage.job": "x"}, "no property of OpenLineage"),
+        ({"openlineage.job": "x"}, "not an OpenLineage property"),
         ({"openlineage.transport.type": "no-such"}, "openlineage.transport"),
-        ({"openlineage.transport.type.x": "y"}, "has a value itself"),
+        ({"openlineage.transport.type.x": "y"}, "already has a value"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(tmp_path: Path, given: dict[str, str], words: str) -> None:

@@ -33,7 +33,7 @@ def lose_a_race(catalog: MemoryCatalog) -> str:
         others.add(other.metadata_location)
 
     prepared = Prepared((up.SetPropertiesUpdate({"second": "yes"}),))
-    with pytest.raises(CommitFailed, match="faster"):
+    with pytest.raises(CommitFailed, match="another writer committed first"):
         catalog._committer(NAME).commit(table.state, prepared, overtake)
     [lost] = files_below(catalog, table.location()) - before - others
     return lost

@@ -100,7 +100,7 @@ def test_a_race_that_is_lost_at_the_swap(served: ServedCatalog, monkeypatch: pyt
         return find(swaps)
 
     monkeypatch.setattr(catalog._table_pointers, "swap_all", slow)  # type: ignore[attr-defined]
-    with pytest.raises(CommitFailed, match="another writer was faster"):
+    with pytest.raises(CommitFailed, match="another writer committed first"):
         served.commit_all(changes)
     assert (value(served, ONE), value(served, TWO)) == (None, "mine")
     # The files of the lost race go once the tables show that they need none of them.
@@ -163,7 +163,10 @@ def test_catalogs_that_cannot(tmp_path: Path) -> None:
         served = ServedCatalog(catalog)
         with pytest.raises(UnsupportedOperationError, match="several tables"):
             served.commit_all([])
-        with pytest.raises(UnsupportedOperationError, match="no database"), served.alongside(lambda *_: None):
+        with (
+            pytest.raises(UnsupportedOperationError, match="not store its names in a database"),
+            served.alongside(lambda *_: None),
+        ):
             pass
 
 

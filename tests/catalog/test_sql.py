@@ -81,7 +81,7 @@ def test_tables_of_version_0_are_used_as_they_are(uri: str, tmp_path: Path, open
     assert catalog.list_views("n") == []
     assert not catalog.view_exists("n.v")
     files = set((tmp_path / "w").rglob("*"))
-    with pytest.raises(InvalidInputError, match=r"keeps no views: .* schema_version='v1' adds what is missing"):
+    with pytest.raises(InvalidInputError, match=r"does not support views: .* schema_version='v1' to upgrade"):
         catalog.create_view("n.v", "a int", "SELECT 1")
     assert set((tmp_path / "w").rglob("*")) == files
     for key in ("schema_version", "jdbc.schema-version"):
@@ -162,7 +162,7 @@ def test_many_open_an_empty_database_at_once(uri: str, tmp_path: Path) -> None:
 
 
 def test_tables_are_not_created_against_the_users_will(uri: str, tmp_path: Path, opened: list[Catalog]) -> None:
-    with pytest.raises(StateError, match="has no tables of a catalog"):
+    with pytest.raises(StateError, match="has no catalog tables"):
         open_catalog(uri, tmp_path, opened, init_catalog_tables="false")
 
 
@@ -221,7 +221,7 @@ def test_a_locked_database_fails_for_certain(
     files = {info.location for info in catalog.storage.list_prefix(table.location() or "")}
     blocker = sqlite3.connect(f"{tmp_path}/catalog.db", isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
-    with pytest.raises(CommitFailed, match=r"nothing happened: .*database is locked"):
+    with pytest.raises(CommitFailed, match=r"database is locked"):
         table.set_properties({"a": "b"})
     with pytest.raises(StorageError, match="database is locked"):
         catalog.create_table("n.other", SCHEMA)

@@ -77,6 +77,6 @@ def test_versions() -> None:
 
     static = load_static_table(str(table.metadata_location))
     assert static.scan().count() == 2
-    with pytest.raises(UnsupportedOperationError, match="which can be read only"):
+    with pytest.raises(UnsupportedOperationError, match="which is read-only"):
         static.append(pa.table({"id": [3]}))
     assert table.refresh().scan().count() == 2

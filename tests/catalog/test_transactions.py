@@ -74,9 +74,9 @@ def test_a_commit_gives_the_tables_as_they_are_then(shop: Catalog) -> None:
     assert done["shop", "one"].scan().count() == 4
     assert done["shop", "two"].properties["owner"] == "me"
     assert shop.transaction().commit() == {}
-    with pytest.raises(errors.InvalidInputError, match="the transaction is over"):
+    with pytest.raises(errors.InvalidInputError, match="the transaction has ended"):
         tx.table(ONE)
-    with pytest.raises(errors.InvalidInputError, match="the transaction is over"):
+    with pytest.raises(errors.InvalidInputError, match="the transaction has ended"):
         tx.commit()
 
 
@@ -88,7 +88,7 @@ def test_tables_are_created_with_the_changes_of_others(shop: Catalog) -> None:
         new.append(rows(7, 8))
         tx.create_table("shop.empty", "id bigint")
         assert not shop.table_exists("shop.new")
-        with pytest.raises(errors.InvalidInputError, match="part of the transaction already"):
+        with pytest.raises(errors.InvalidInputError, match="already part of the transaction"):
             tx.create_table("shop.new", "id bigint")
     assert (ids(shop, ONE), ids(shop, "shop.new"), ids(shop, "shop.empty")) == ([2, 3], [7, 8], [])
     assert shop.load_table("shop.new").properties["owner"] == "me"
@@ -114,7 +114,7 @@ def test_a_table_is_not_committed_alone(shop: Catalog) -> None:
         with tx.table(ONE) as one:
             one.append(rows(4))
         assert ids(shop, ONE) == [1, 2, 3]
-        with pytest.raises(errors.InvalidInputError, match="committed with the other tables"):
+        with pytest.raises(errors.InvalidInputError, match="committed together with the other tables"):
             one.commit_transaction()
     assert ids(shop, ONE) == [1, 2, 3, 4]
 
@@ -251,7 +251,7 @@ def test_a_catalog_that_cannot_says_so(make: Maker) -> None:
     tx = catalog.transaction()
     tx.table(ONE).append(rows(4))
     tx.table(TWO).append(rows(4))
-    with pytest.raises(errors.UnsupportedOperationError, match="cannot change several tables in one step"):
+    with pytest.raises(errors.UnsupportedOperationError, match="cannot commit to several tables atomically"):
         tx.commit()
     assert ids(catalog, ONE) == []
 

@@ -133,7 +133,7 @@ def test_forms_that_nobody_knows_are_refused(catalog: Catalog) -> None:
     with pytest.raises(errors.InvalidPropertyError, match=r"icefloe\.v4\.compat.*java-1\.12"):
         table.set_properties({"icefloe.v4.compat": "java-9"})
     table.refresh().set_properties({"icefloe.v4.manifest-format": "parquet"})
-    with pytest.raises(errors.InvalidPropertyError, match=r"goes with 'icefloe\.v4\.compat'"):
+    with pytest.raises(errors.InvalidPropertyError, match=r"requires 'icefloe\.v4\.compat'"):
         table.append(rows(9))
     assert found(table.refresh()) == [1, 3, 4]
 
@@ -161,6 +161,42 @@ def test_a_table_without_a_location_moves_with_its_folder(catalog: Catalog, tmp_
     moved.refresh().set_properties(COMPAT)
     # Java needs one.
     assert document(moved)["location"] == f"file://{tmp_path}/elsewhere"
+
+
+def test_a_location_without_the_files_of_relative_paths_is_refused(catalog: Catalog, tmp_path: Path) -> None:
+    table = made(catalog, {})
+    location = f"file://{tmp_path}/copied"
+
+    def move() -> None:
+        with table.transaction() as transaction:
+            transaction.update_location(location)
+
+    with pytest.raises(
+        errors.StateError, match=f"relative to its location .* 'main' would need {location}/metadata/snap-"
+    ):
+        move()
+    with pytest.raises(errors.StateError, match="copy the table's files"):
+        catalog.create_or_replace_table("db.t", SCHEMA, location=location)
+    assert found(catalog.load_table("db.t")) == [1, 3, 4]
+    shutil.copytree(tmp_path / "wh" / "db" / "t", tmp_path / "copied")
+    table = catalog.load_table("db.t")
+    move()
+    table = catalog.load_table("db.t")
+    assert table.location() == location
+    table.append(rows(5))
+    shutil.rmtree(tmp_path / "wh" / "db" / "t" / "data")
+    assert found(table) == [1, 3, 4, 5]
+    # A table of full locations, or without rows, may go anywhere.
+    for name, properties in (("db.java", COMPAT), ("db.v3", {"format-version": "3"})):
+        other = made(catalog, properties, name)
+        with other.transaction() as transaction:
+            transaction.update_location(f"file://{tmp_path}/{name}")
+        assert found(other.refresh()) == [1, 3, 4]
+    empty = catalog.create_table("db.empty", SCHEMA, properties={"format-version": "4"})
+    with empty.transaction() as transaction:
+        transaction.update_location(f"file://{tmp_path}/empty")
+    empty.append(rows(1))
+    assert found(empty) == [1]
 
 
 def test_stats_follow_the_columns(catalog: Catalog) -> None:

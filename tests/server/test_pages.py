@@ -106,7 +106,7 @@ def test_what_is_hidden_looks_as_if_it_were_not_there(server: WholeServer, who: 
 
 def test_one_who_may_list_sees_names_and_no_more(server: WholeServer) -> None:
     listed = look(server, "lister", "/ui/c/lake/public")
-    assert b"you may see its name only" in listed.body
+    assert b"no permission to read this table" in listed.body
     assert look(server, "lister", "/ui/t/lake/public/t").status == 403
 
 

@@ -54,7 +54,7 @@ class OpenLineageReporter:
     def report(self, report: Any) -> None:
         """Take a report, to be told of later."""
         if isinstance(report, ScanReport | CommitReport):
-            _lineage_of(self._settings).tell(_Told(report, self._catalog, self._properties, _now()))
+            _lineage_of(self._settings).tell(_Event(report, self._catalog, self._properties, _now()))
 
     def check(self) -> None:
         """Fail if the client cannot be had with these settings."""
@@ -64,7 +64,7 @@ class OpenLineageReporter:
             raise
         except Exception as error:  # noqa: BLE001 - whatever its transports raise, the settings are what is wrong
             raise InvalidPropertyError(
-                f"OpenLineage's client does not take openlineage.transport.*: {without_credentials(str(error))}"
+                f"the OpenLineage client does not accept openlineage.transport.*: {without_credentials(str(error))}"
             ) from None
 
 
@@ -76,7 +76,7 @@ def open_lineage_reporter(catalog: str, properties: Mapping[str, str]) -> OpenLi
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Event:
     """A report, and what it is about."""
 
     report: ScanReport | CommitReport
@@ -106,45 +106,46 @@ class _Lineage:
     def __init__(self, settings: LineageSettings) -> None:
         self._settings = settings
         self._client = OpenLineageClient(config=client_config(settings))
-        self._queue: ReportQueue[_Told] = ReportQueue(self._send)
+        self._queue: ReportQueue[_Event] = ReportQueue(self._send)
         self._run_id = str(generate_new_uuid())
         self._is_begun = False
+        # Not by the thread that sends: a program may end before that thread has sent anything.
+        atexit.register(self._end, os.getpid())
 
-    def tell(self, told: _Told) -> None:
+    def tell(self, event: _Event) -> None:
         """Send what comes of a report, later."""
-        self._queue.put(told.report.table, told)
+        self._queue.put(event.report.table, event)
 
-    def _send(self, told: _Told) -> None:
+    def _send(self, event: _Event) -> None:
         if self._settings.run == OPERATION:
-            self._send_whole(told)
-        elif told.is_done:
+            self._send_whole(event)
+        elif event.is_done:
             # What did not happen is no output; if nobody catches its error, the run fails of it.
-            self._begin(told.time)
-            read, written = told.datasets()
-            self._emit(RunState.RUNNING, told.time, self._run_id, self._settings.job_name, read, written)
+            self._begin(event.time)
+            read, written = event.datasets()
+            self._emit(RunState.RUNNING, event.time, self._run_id, self._settings.job_name, read, written)
 
-    def _send_whole(self, told: _Told) -> None:
+    def _send_whole(self, event: _Event) -> None:
         """One run from its start to its end, for one report."""
-        report, run_id = told.report, str(generate_new_uuid(told.time))
-        name = f"{self._settings.job_name}.{told.operation}.{report.table or 'unnamed'}"
-        began = told.time - dt.timedelta(seconds=report.seconds)
+        report, run_id = event.report, str(generate_new_uuid(event.time))
+        name = f"{self._settings.job_name}.{event.operation}.{report.table or 'unnamed'}"
+        began = event.time - dt.timedelta(seconds=report.seconds)
         self._emit(RunState.START, began, run_id, name)
-        if told.is_done:
-            read, written = told.datasets()
-            self._emit(RunState.COMPLETE, told.time, run_id, name, read, written)
+        if event.is_done:
+            read, written = event.datasets()
+            self._emit(RunState.COMPLETE, event.time, run_id, name, read, written)
             return
         problem = getattr(report, "problem", None) or "it did not happen"
-        self._emit(RunState.FAIL, told.time, run_id, name, problem=problem)
+        self._emit(RunState.FAIL, event.time, run_id, name, problem=problem)
 
     def _begin(self, time: dt.datetime) -> None:
         if not self._is_begun:
             self._emit(RunState.START, time, self._run_id, self._settings.job_name)
             self._is_begun = True
-            atexit.register(self._end, os.getpid())
 
     def _end(self, process: int) -> None:
         """The run of the process ends: failed if an exception that nobody caught ends the program."""
-        if os.getpid() != process or not self._queue.close():
+        if os.getpid() != process or not self._queue.close() or not self._is_begun:
             return
         if self._queue.is_failing:
             LOG.warning("the end of the OpenLineage run %s is not told, as its newest event was not sent", self._run_id)

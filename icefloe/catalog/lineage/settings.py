@@ -36,14 +36,14 @@ def lineage_settings(properties: Mapping[str, str]) -> LineageSettings:
     unknown = sorted(key for key in own if key not in _KNOWN and not key.startswith(_TRANSPORT))
     if unknown:
         raise InvalidPropertyError(
-            f"{unknown[0]!r} is no property of OpenLineage; there are {', '.join(_KNOWN)} and {_TRANSPORT}*"
+            f"{unknown[0]!r} is not an OpenLineage property; known ones are {', '.join(_KNOWN)} and {_TRANSPORT}*"
         )
     run = own.get(_RUN, PROCESS)
     if run not in (PROCESS, OPERATION):
         raise InvalidPropertyError(f"{_RUN!r} is {run!r}; it must be {PROCESS!r} or {OPERATION!r}")
     if transport and "type" not in transport:
         raise InvalidPropertyError(
-            f"there is no {_TRANSPORT}type; name one of OpenLineage's transports, such as http or file"
+            f"{_TRANSPORT}type is missing; set it to an OpenLineage transport, such as http or file"
         )
     return LineageSettings(
         own.get(_JOB_NAMESPACE) or os.environ.get("OPENLINEAGE_NAMESPACE") or "default",
@@ -63,7 +63,7 @@ def client_config(settings: LineageSettings) -> dict[str, Any] | None:
         for name in outer:
             inner = inner.setdefault(name, {})
             if not isinstance(inner, dict):
-                raise InvalidPropertyError(f"{_TRANSPORT}{key} is inside of {name!r}, which has a value itself")
+                raise InvalidPropertyError(f"{_TRANSPORT}{key} is nested in {name!r}, which already has a value")
         inner[last] = _value(text)
     return {"transport": nested} if nested else None
 
@@ -72,8 +72,8 @@ def _refuse_local_file() -> None:
     """The client would read a file of the working directory, which could name code to run."""
     if Path(_LOCAL_FILE).is_file() and not Path(os.environ.get("OPENLINEAGE_CONFIG") or "/").is_file():
         raise InvalidPropertyError(
-            f"{_LOCAL_FILE} is in the working directory, and could name code to run or another place for your events;"
-            f" if you know the file, set OPENLINEAGE_CONFIG={Path(_LOCAL_FILE).resolve()}"
+            f"{_LOCAL_FILE} is in the working directory and could name code to run or send your events elsewhere;"
+            f" if you trust the file, set OPENLINEAGE_CONFIG={Path(_LOCAL_FILE).resolve()}"
         )
 
 

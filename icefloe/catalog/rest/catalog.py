@@ -14,7 +14,6 @@ from icefloe.catalog.catalog import Catalog
 from icefloe.catalog.definitions import TableDescription
 from icefloe.catalog.identifiers import Identifier, Name, parse_identifier, parse_namespace, show
 from icefloe.catalog.namespaces import namespace_properties
-from icefloe.catalog.purging import check_purgeable
 from icefloe.catalog.rest.auth import shown_url, table_session
 from icefloe.catalog.rest.committers import RestCommitter, StagedRestCommitter, creation_updates, request_of
 from icefloe.catalog.rest.connected import Connected
@@ -28,6 +27,7 @@ from icefloe.catalog.rest.table_storage import table_storage
 from icefloe.catalog.rest.tables import RestTables
 from icefloe.catalog.rest.views import RestViews
 from icefloe.catalog.seals import check_has_kms
+from icefloe.catalog.table_files import check_purgeable
 from icefloe.catalog.views import Views
 from icefloe.encryption import KMS_PREFIXES, Keyring
 from icefloe.metadata import requirements as req, updates as up
@@ -135,7 +135,7 @@ class RestCatalog(Catalog):
         for part in identifier[:-1]:
             if separator in part:
                 raise errors.InvalidInputError(
-                    f"namespace {show(identifier[:-1])} has the part {part!r}; the server keeps {separator!r} between parts only"
+                    f"namespace {show(identifier[:-1])} has the part {part!r}; the server reserves {separator!r} as the separator of parts"
                 )
 
     def _existing_namespace(self, namespace: Name) -> Identifier:
@@ -229,7 +229,7 @@ class RestCatalog(Catalog):
         for table in self.dropped_tables():
             if table.identifier == identifier:
                 return table
-        raise errors.NoSuchTableError(f"catalog {self._name!r} keeps no dropped table {show(identifier)}")
+        raise errors.NoSuchTableError(f"catalog {self._name!r} has no dropped table {show(identifier)}")
 
     def register_table(self, identifier: Name, metadata_location: str, overwrite: bool = False) -> Table:
         """Give a name to a table that exists as a metadata file, which the server reads.

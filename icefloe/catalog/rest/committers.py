@@ -62,7 +62,7 @@ class RestCommitter(CatalogCommitter):
             current = self.load().metadata_location
         except errors.ServiceUnavailableError as error:
             raise errors.CommitFailed(
-                f"the commit to {self.name} was not begun, and nothing happened: {error}"
+                f"the commit to {self.name} was not started; nothing was changed: {error}"
             ) from error
         if current != base.metadata_location:
             raise errors.StaleBaseError(cm.stale(self.name, base.metadata_location, str(current)))

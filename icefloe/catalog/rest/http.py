@@ -143,14 +143,14 @@ class Transport:
             if not _is_same_place(request.url, target):
                 if request.method not in wire.SAFE_METHODS or urlsplit(request.url).scheme != urlsplit(target).scheme:
                     raise NotSentError(
-                        f"{shown_url(request.url)} redirects {request.method} to {shown_url(target)}, where the request and its"
-                        " credentials do not go; set `uri` to that server if it is to be trusted"
+                        f"{shown_url(request.url)} redirects {request.method} to {shown_url(target)}; the request and its"
+                        " credentials are not sent there; set `uri` to that server if you trust it"
                     )
                 auth, request = None, replace(request, headers={wire.ACCEPT: wire.JSON})
             elif request.method not in wire.SAFE_METHODS and not wire.redirect_keeps_method(answer.status):
                 raise NotSentError(
-                    f"{shown_url(request.url)} redirects {request.method} to {shown_url(target)} by status {answer.status}, which"
-                    " does not carry the request along; set `uri` to that place"
+                    f"{shown_url(request.url)} redirects {request.method} to {shown_url(target)} with status {answer.status}, which"
+                    " does not preserve the request; set `uri` to that URL"
                 )
             request = replace(request, url=target)
         raise NotSentError(f"{shown_url(request.url)} redirects more than {_MOST_REDIRECTS} times")
@@ -169,11 +169,11 @@ class Transport:
                 request.method, request.url, headers=headers, content=request.body or None
             )
         except httpx2.InvalidURL as error:
-            raise errors.InvalidPropertyError(f"{shown_url(request.url)} is no URL: {error}") from None
+            raise errors.InvalidPropertyError(f"{shown_url(request.url)} is not a valid URL: {error}") from None
         except (httpx2.LocalProtocolError, UnicodeError):
             # The text of the error quotes the header.
             raise errors.InvalidPropertyError(
-                f"{shown_url(request.url)} was not asked: a header has a name or value that HTTP refuses, which is not shown"
+                f"{shown_url(request.url)} was not called: a header has an invalid name or value, which is not shown"
             ) from None
         except httpx2.HTTPError as error:
             kind = NotSentError if isinstance(error, _NOT_SENT) else NoAnswerError
@@ -200,7 +200,7 @@ class RestClient:
     ) -> None:
         if "@" in urlsplit(uri).netloc:
             raise errors.InvalidPropertyError(
-                f"property 'uri' has a user in it, {shown_url(uri)}; set rest.auth.type=basic, rest.auth.basic.username and"
+                f"property 'uri' contains a user, {shown_url(uri)}; set rest.auth.type=basic, rest.auth.basic.username and"
                 " rest.auth.basic.password"
             )
         self._uri = uri.rstrip("/")
@@ -255,7 +255,9 @@ def _with_credentials(request: OutgoingRequest, auth: AuthSession | None) -> dic
     try:
         added = auth.headers(request)
     except errors.ServiceUnavailableError as error:
-        raise NotSentError(f"{shown_url(request.url)} was not asked, for want of credentials: {error}") from error
+        raise NotSentError(
+            f"{shown_url(request.url)} was not called because there are no credentials: {error}"
+        ) from error
     replaced = {name.lower() for name in added}
     return {name: value for name, value in request.headers.items() if name.lower() not in replaced} | dict(added)
 
@@ -271,7 +273,7 @@ def _is_same_place(one: str, other: str) -> bool:
 
 def _unsettled(error: errors.IcefloeError) -> NoAnswerError:
     """The error of the last sending of a request, of which an earlier one may have taken effect."""
-    unsettled = NoAnswerError(f"an earlier sending of the request may have taken effect; the last one: {error}")
+    unsettled = NoAnswerError(f"an earlier attempt of the request may have succeeded; the last one failed: {error}")
     unsettled.__cause__ = error
     return unsettled
 
@@ -285,7 +287,7 @@ def _new_client(settings: ClientSettings) -> httpx2.Client:
 
 def _tls(settings: ClientSettings) -> ssl.SSLContext | bool:
     if settings.client_key is not None and settings.client_certificate is None:
-        raise errors.InvalidPropertyError("ssl.client.key is of no use without ssl.client.cert")
+        raise errors.InvalidPropertyError("ssl.client.key requires ssl.client.cert")
     if settings.ca_bundle is None and settings.client_certificate is None:
         return True
     try:

@@ -68,7 +68,7 @@ def committed(request: Request) -> Response:
     except NotSentError as error:
         raise errors.CommitFailed(f"{request.about} was not changed: {error}") from error
     except errors.ServiceUnavailableError as error:
-        raise errors.CommitFailed(f"{request.about} was not changed, the server is too busy: {error}") from error
+        raise errors.CommitFailed(f"{request.about} was not changed because the server is too busy: {error}") from error
 
 
 def _error_of(answer: Response, request: Request) -> errors.IcefloeError | None:
@@ -94,7 +94,9 @@ def _judged(answer: Response, request: Request) -> Response:
     if wire.leaves_outcome_open(answer.status):
         raise _unknown(request, str(error)) from error
     if answer.repeated and not _is_settled(answer, request):
-        raise _unknown(request, f"an earlier sending of the request may have taken effect; then: {error}") from error
+        raise _unknown(
+            request, f"an earlier attempt of the request may have succeeded; the last one failed: {error}"
+        ) from error
     raise error
 
 
@@ -106,4 +108,4 @@ def _is_settled(answer: Response, request: Request) -> bool:
 
 
 def _unknown(request: Request, problem: str) -> errors.CommitStateUnknown:
-    return errors.CommitStateUnknown(f"whether {request.about} was changed is not known: {problem}")
+    return errors.CommitStateUnknown(f"it is unknown whether {request.about} was changed: {problem}")

@@ -117,11 +117,11 @@ class RestPlanner(ServicePlanner):
             while result.status is rest.PlanStatus.SUBMITTED:
                 if plan_id is None:
                     raise errors.ServiceUnavailableError(
-                        f"{self.server.about}: the server plans a scan without an id to ask for"
+                        f"{self.server.about}: the server is planning the scan but returned no plan id"
                     )
                 if polls >= patience.polls or patience.clock() + wait > end:
                     raise errors.ServiceUnavailableError(
-                        f"{self.server.about}: the server has not planned a scan within {patience.seconds:g} s and {polls} polls;"
+                        f"{self.server.about}: the server did not finish planning the scan within {patience.seconds:g} s and {polls} polls;"
                         f" raise {rest.plans_codec.POLL_TIMEOUT_MS} or {rest.plans_codec.POLL_RETRIES}, or set"
                         f" {rest.config_codec.SCAN_PLANNING_MODE}={rest.PlanMode.CLIENT}"
                     )
@@ -137,10 +137,10 @@ class RestPlanner(ServicePlanner):
                 error.status,
                 rest.encode_error(error),
                 rest.Context.PLAN,
-                f"{self.server.about}: a scan was not planned",
+                f"{self.server.about}: planning the scan failed",
             )
         if result.status is not rest.PlanStatus.COMPLETED:
-            raise errors.StateError(f"{self.server.about}: the plan of a scan is {result.status}")
+            raise errors.StateError(f"{self.server.about}: the plan of the scan is {result.status}")
         return result
 
     def _result(
@@ -172,7 +172,7 @@ class RestPlanner(ServicePlanner):
 
         while plan_tasks:
             if not known.isdisjoint(plan_tasks):
-                raise errors.ServiceUnavailableError(f"{self.server.about}: the server repeats tasks of a plan")
+                raise errors.ServiceUnavailableError(f"{self.server.about}: the server repeats plan tasks")
             known.update(plan_tasks)
             following: list[str] = []
             with closing(in_order(fetched, plan_tasks, workers, "icefloe-rest-plan")) as answers:

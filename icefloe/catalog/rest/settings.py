@@ -40,7 +40,7 @@ class ClientSettings:
         """What the properties of a catalog say."""
         if _TLS_CLASS in properties:
             raise errors.InvalidPropertyError(
-                f"property {_TLS_CLASS!r} names a Java class; here TLS is set by ssl.cabundle, ssl.client.cert and"
+                f"property {_TLS_CLASS!r} names a Java class; configure TLS with ssl.cabundle, ssl.client.cert and"
                 " ssl.client.key"
             )
         pool = props.property_as_int(properties, "rest.client.max-connections", 100, at_least=1)
@@ -68,9 +68,7 @@ def _headers(properties: Mapping[str, str]) -> dict[str, str]:
     given = {key.removeprefix(_HEADER): value for key, value in properties.items() if key.startswith(_HEADER)}
     for name, value in given.items():
         if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
-            raise errors.InvalidPropertyError(
-                f"property {_HEADER + name!r} is no header: it has a name or value that HTTP refuses"
-            )
+            raise errors.InvalidPropertyError(f"property {_HEADER + name!r} is not a valid HTTP header")
     replaced = {name.lower() for name in given}
     return {name: value for name, value in own.items() if name.lower() not in replaced} | given
 
@@ -94,5 +92,5 @@ def _proxy_login(properties: Mapping[str, str]) -> tuple[str, str] | None:
     if user is None and password is None:
         return None
     if user is None or password is None:
-        raise errors.InvalidPropertyError("a login to a proxy needs both rest.client.proxy.username and .password")
+        raise errors.InvalidPropertyError("proxy authentication needs both rest.client.proxy.username and .password")
     return user, password

@@ -72,7 +72,7 @@ class RestTables:
             is_new: whether nothing will do that the server gave before, such as credentials.
         """
         if not self.session.has(paths.LOAD_TABLE):
-            raise errors.NoSuchTableError(f"{_about(identifier)}: the server offers no tables to load")
+            raise errors.NoSuchTableError(f"{_about(identifier)}: the server does not support loading tables")
         *namespace, name = identifier
         kept = None if is_new else self._find(identifier, snapshots)
         answer = asked(
@@ -136,7 +136,7 @@ class RestTables:
             table = self._read(identifier, answer, keeps=False)
         except errors.InvalidInputError as error:
             raise errors.CommitStateUnknown(
-                f"the server says that it changed {_about(identifier)}, in words that mean nothing here: {error}"
+                f"the server changed {_about(identifier)}, but its response cannot be read: {error}"
             ) from error
         if kept is not None:
             # What came with the table when it was loaded is with it still.

@@ -104,7 +104,7 @@ class TokenEndpoint:
         try:
             return self._source.current().of_token(shown.token, shown.user)
         except NotAuthorizedError:
-            raise OAuthRefusal(oauth.INVALID_CLIENT, "the client is not known, or its secret is not good") from None
+            raise OAuthRefusal(oauth.INVALID_CLIENT, "unknown client or wrong secret") from None
 
     def _of_subject(self, form: Mapping[str, str], shown: Shown | None) -> tuple[Principal, int | None]:
         """Who a token to exchange is about; with their API token beside it, it may be expired."""

@@ -82,28 +82,28 @@ def _parts(plan: PlanRequest, first: int, page_files: int) -> Iterator[Part]:
     wanted = {manifest.manifest_path for manifest in chosen}
     start = last = first
     files = 0
-    for place, manifest in enumerate(_of_data(plan.manifests())):
-        if place < first or manifest.manifest_path not in wanted:
+    for index, manifest in enumerate(_of_data(plan.manifests())):
+        if index < first or manifest.manifest_path not in wanted:
             continue
         known = _live_files(manifest)
         if files and files + (page_files if known is None else known) > page_files:
             yield Part(start, last)
             files = 0
         if known is None or known > page_files:
-            yield from _parts_of_one(place, known or 0, page_files)
-            start = last = place + 1
+            yield from _parts_of_one(index, known or 0, page_files)
+            start = last = index + 1
             continue
-        start = start if files else place
-        last, files = place + 1, files + known
+        start = start if files else index
+        last, files = index + 1, files + known
     if files:
         yield Part(start, last)
 
 
-def _parts_of_one(place: int, files: int, page_files: int) -> Iterator[Part]:
+def _parts_of_one(index: int, files: int, page_files: int) -> Iterator[Part]:
     """The parts of a large manifest; the last one takes what a wrong count left out."""
     starts = range(0, max(files, 1), page_files)
     for start in starts:
-        yield Part(place, place + 1, start, None if start == starts[-1] else start + page_files)
+        yield Part(index, index + 1, start, None if start == starts[-1] else start + page_files)
 
 
 def page_of(scan: PreparedScan, part: Part, page_files: int, check: Check) -> Page:

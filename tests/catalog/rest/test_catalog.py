@@ -205,7 +205,7 @@ def test_levels_are_joined_as_the_server_says(server: ScriptedServer, catalog: R
     )
     assert catalog.list_namespaces(("a", "b c")) == [("a", "b c", "d")]
     assert not catalog.table_exists(("a", "b c", "t/1"))
-    with pytest.raises(errors.InvalidInputError, match=r"keeps '\.' between parts only"):
+    with pytest.raises(errors.InvalidInputError, match=r"reserves '\.' as the separator"):
         catalog.create_table(("a.b", "t"), "id bigint")
     assert asked(server)[1:] == [
         "GET /api/v1/namespaces?parent=a.b%20c&pageToken=",

@@ -196,7 +196,7 @@ def test_the_first_sending_may_have_happened_whatever_becomes_of_the_second(
     client = RestClient(server.uri, waits.transports[-1], settings.headers)
     server.answer(CUT_AFTER)
     with pytest.raises(
-        NoAnswerError, match=r"an earlier sending .* may have taken effect; the last one: .*ConnectError"
+        NoAnswerError, match=r"an earlier attempt .* may have succeeded; the last one failed: .*ConnectError"
     ):
         client.request("POST", "v1/x", headers=KEY)
 
@@ -208,7 +208,7 @@ def test_a_silent_server_is_given_up(server: ScriptedServer, waits: Waits) -> No
         started = time.monotonic()
         with pytest.raises(NoAnswerError, match="ReadTimeout"):
             client.request("GET", "v1/x")
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
     assert waits.waited == []
 
 
@@ -230,7 +230,7 @@ def test_without_credentials_nothing_is_sent(server: ScriptedServer, waits: Wait
         def headers(self, _request: OutgoingRequest) -> Mapping[str, str]:
             raise ServiceUnavailableError("no token")
 
-    with pytest.raises(NotSentError, match="for want of credentials: no token"):
+    with pytest.raises(NotSentError, match="because there are no credentials: no token"):
         client_of(server.uri, waits, Broken()).request("POST", "v1/x")
     assert server.received == []
 
@@ -273,7 +273,7 @@ def test_credentials_do_not_go_to_another_host(server: ScriptedServer, waits: Wa
         client = client_of(server.uri, waits, Tokens(), properties)
         assert client.request("GET", "v1/x").status == 200
         assert not {"authorization", "x-api-key"} & other.received[0].headers.keys()
-        with pytest.raises(NotSentError, match="where the request and its credentials do not go"):
+        with pytest.raises(NotSentError, match="the request and its credentials are not sent there"):
             client.request("POST", "v1/x", body=b"{}")
         server.answer(Answer(status, headers={"Location": "/x"}))
         with pytest.raises(NotSentError, match="more than 5 times"):
@@ -287,7 +287,7 @@ def test_credentials_do_not_go_to_another_host(server: ScriptedServer, waits: Wa
 @pytest.mark.parametrize("status", [301, 302, 303])
 def test_a_change_is_not_made_a_question_by_a_redirect(server: ScriptedServer, waits: Waits, status: int) -> None:
     server.answer(Answer(status, headers={"Location": "/v2/x"}))
-    with pytest.raises(NotSentError, match="does not carry the request along"):
+    with pytest.raises(NotSentError, match="does not preserve the request"):
         client_of(server.uri, waits).request("POST", "v1/x", body=b"{}")
 
 
@@ -312,10 +312,10 @@ def test_a_proxy_is_asked_with_its_login(server: ScriptedServer, waits: Waits) -
     ("properties", "problem"),
     [
         ({"rest.client.proxy.hostname": "h"}, "a proxy needs both"),
-        ({"rest.client.proxy.username": "h"}, "a login to a proxy needs both"),
+        ({"rest.client.proxy.username": "h"}, "proxy authentication needs both"),
         ({"rest.client.tls.configurer-impl": "a.B"}, "names a Java class"),
-        ({"header.": "x"}, "is no header"),
-        ({"header.X": "a\r\nY: b"}, "is no header"),
+        ({"header.": "x"}, "is not a valid HTTP header"),
+        ({"header.X": "a\r\nY: b"}, "is not a valid HTTP header"),
         ({"rest.client.max-retries": "-1"}, "rest.client.max-retries"),
         ({"rest.client.socket-timeout-ms": "soon"}, "socket-timeout-ms"),
     ],

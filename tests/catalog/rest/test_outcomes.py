@@ -62,14 +62,14 @@ def test_what_a_status_says_of_a_commit(context: Context) -> None:
 def test_what_a_broken_connection_says_of_a_commit(context: Context) -> None:
     with pytest.raises(errors.CommitFailed, match="was not changed: no connection"):
         committed(failing(NotSentError("no connection"), context))
-    with pytest.raises(errors.CommitStateUnknown, match=r"whether table a\.b was changed is not known: cut"):
+    with pytest.raises(errors.CommitStateUnknown, match=r"unknown whether table a\.b was changed: cut"):
         committed(failing(NoAnswerError("cut"), context))
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 406, 422, 429])
 @pytest.mark.parametrize("context", COMMITS)
 def test_a_refusal_of_the_second_sending_says_nothing_of_the_first(context: Context, status: int) -> None:
-    with pytest.raises(errors.CommitStateUnknown, match="earlier sending"):
+    with pytest.raises(errors.CommitStateUnknown, match="earlier attempt"):
         committed(request(status, context, repeated=True))
 
 

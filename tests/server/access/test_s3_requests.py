@@ -246,7 +246,7 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=max(300, settings().max_examples), deadline=None)
 @given(
     start=st.sampled_from(
         ["/b/wh/db/t1/", "/b/wh/db/t1", "/b/", "//b/", "/b/wh/db/t1/%2e%2e/", "http://b.store:9000/wh/db/t1/"]

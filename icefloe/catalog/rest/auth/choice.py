@@ -56,14 +56,14 @@ def _session(kind: str, properties: Mapping[str, str], send: Send, clock: Clock)
             return CustomAuth(kind.strip(), properties)
         case _:
             raise errors.InvalidPropertyError(
-                f"property {TYPE!r} is {kind!r}; it must be {', '.join(_KNOWN)}, or a class as module.Class"
+                f"property {TYPE!r} is {kind!r}; it must be {', '.join(_KNOWN)}, or a class in the form module.Class"
             )
 
 
 def _sigv4(properties: Mapping[str, str], send: Send, clock: Clock) -> AuthSession:
     inner = properties.get(_DELEGATE) or "oauth2"
     if inner.strip().lower() == "sigv4":
-        raise errors.InvalidPropertyError(f"property {_DELEGATE!r} is {inner!r}; a signature is not signed again")
+        raise errors.InvalidPropertyError(f"property {_DELEGATE!r} is {inner!r}; sigv4 cannot be nested")
     try:
         from icefloe.catalog.rest.auth.sigv4 import SigV4Session
     except ModuleNotFoundError as error:

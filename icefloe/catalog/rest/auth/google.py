@@ -101,16 +101,16 @@ class GoogleSession(Session):
         except google.auth.exceptions.GoogleAuthError as error:
             kind = type(error).__name__
             if isinstance(error, google.auth.exceptions.TransportError) or getattr(error, "retryable", False):
-                raise ServiceUnavailableError(f"Google's tokens cannot be had for now: {kind}") from None
+                raise ServiceUnavailableError(f"Google tokens are temporarily unavailable: {kind}") from None
             # Texts of these errors quote answers and files, which may hold keys.
             raise NotAuthorizedError(
-                f"Google's credentials give no token: {kind}; check {_PATH}, {_DOCUMENT}, or Application Default Credentials"
+                f"cannot get a token with the Google credentials: {kind}; check {_PATH}, {_DOCUMENT}, or Application Default Credentials"
             ) from None
         except IcefloeError:
             raise
         except (OSError, ValueError) as error:
             raise InvalidPropertyError(
-                f"{_PATH} or {_DOCUMENT} cannot be used: {type(error).__name__}; a key of a service account is expected"
+                f"{_PATH} or {_DOCUMENT} cannot be used: {type(error).__name__}; expected a service account key"
             ) from None
 
 
@@ -124,7 +124,7 @@ def _credentials(document: dict[str, object], scopes: list[str]) -> "google.auth
             return identity_pool.Credentials.from_info(document, scopes=scopes)
         case _:
             raise InvalidPropertyError(
-                f"{_PATH} and {_DOCUMENT} take keys of service accounts, of users, and external accounts; for others set"
+                f"{_PATH} and {_DOCUMENT} accept keys of service accounts, users and external accounts; for others set"
                 " GOOGLE_APPLICATION_CREDENTIALS to the file"
             )
 
@@ -133,4 +133,4 @@ def _document(text: str) -> dict[str, object]:
     try:
         return msgspec.json.decode(text, type=dict[str, object])
     except (msgspec.DecodeError, UnicodeError):
-        raise InvalidPropertyError(f"what {_PATH} or {_DOCUMENT} gives is no JSON object") from None
+        raise InvalidPropertyError(f"the value of {_PATH} or {_DOCUMENT} is not a JSON object") from None

@@ -32,7 +32,9 @@ class BasicAuth(Session):
         if not user or password is None:
             raise InvalidPropertyError(f"rest.auth.type=basic needs the properties {_USERNAME!r} and {_PASSWORD!r}")
         if ":" in user:
-            raise InvalidPropertyError(f"property {_USERNAME!r} has a colon, which basic authentication cannot carry")
+            raise InvalidPropertyError(
+                f"property {_USERNAME!r} contains a colon, which basic authentication does not allow"
+            )
         self._authorization = basic_authorization(user, password)
 
     def headers(self, request: OutgoingRequest) -> Mapping[str, str]:
@@ -81,9 +83,9 @@ def _class(path: str) -> Callable[[dict[str, str]], object]:
         named = getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise InvalidPropertyError(
-            f"rest.auth.type={path} names no class that Python can import: {error}; known types are none, basic, oauth2,"
+            f"rest.auth.type={path} names a class that cannot be imported: {error}; known types are none, basic, oauth2,"
             " sigv4 and google"
         ) from error
     if not callable(named):
-        raise InvalidPropertyError(f"rest.auth.type={path} is no class")
+        raise InvalidPropertyError(f"rest.auth.type={path} is not a class")
     return named  # type: ignore[no-any-return]  # whether it takes properties shows when it is called

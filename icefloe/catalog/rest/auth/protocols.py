@@ -76,7 +76,7 @@ class Session:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            f"{type(self).__name__} is not pickled; make another one from the properties of the catalog, by auth_session"
+            f"{type(self).__name__} cannot be pickled; create another one from the catalog properties with auth_session"
         )
 
     def for_table(self, _config: Mapping[str, str]) -> "AuthSession":

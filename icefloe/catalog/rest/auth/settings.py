@@ -33,7 +33,7 @@ class Credential:
         secret = after.strip() if colon else before.strip()
         if not secret:
             raise errors.InvalidPropertyError(
-                "property 'credential' has no secret; it must be client-id:secret, or a secret"
+                "property 'credential' has no secret; it must be client-id:secret or a secret"
             )
         return Credential(before.strip() or None if colon else None, secret)
 

@@ -107,9 +107,9 @@ class SigV4Session(Session):
             raise InvalidPropertyError(f"property 'client.profile-name': {error}") from None
         except BotoCoreError as error:
             # Texts of these errors quote what programs and servers said, which may hold keys.
-            raise NotAuthorizedError(f"Amazon's chain gives no credentials: {type(error).__name__}") from None
+            raise NotAuthorizedError(f"the AWS credential chain failed: {type(error).__name__}") from None
         if not region:
-            raise InvalidPropertyError("SigV4 needs a region; set rest.signing-region, or AWS_REGION")
+            raise InvalidPropertyError("SigV4 needs a region; set rest.signing-region or AWS_REGION")
         return keys, region
 
 
@@ -126,8 +126,8 @@ class _Chain:
             credentials = self._session.get_credentials()
         if credentials is None:
             raise NotAuthorizedError(
-                "Amazon's chain has no credentials; set rest.access-key-id and rest.secret-access-key, or AWS_PROFILE,"
-                " AWS_ACCESS_KEY_ID and the like"
+                "the AWS credential chain has no credentials; set rest.access-key-id and rest.secret-access-key, or AWS_PROFILE,"
+                " AWS_ACCESS_KEY_ID or similar"
             )
         return credentials.get_frozen_credentials()
 

@@ -48,11 +48,11 @@ def issued_token(url: str, answer: Answer, secrets: tuple[str, ...]) -> wire.Tok
         token = wire.decode_token(answer.body)
     except errors.InvalidInputError:
         raise errors.InvalidPropertyError(
-            f"{shown_url(url)} answered with something that is no token; is it the token endpoint (oauth2-server-uri)?"
+            f"{shown_url(url)} did not return a token; is it the token endpoint (oauth2-server-uri)?"
         ) from None
     if token.token_type.lower() not in ("bearer", "n_a"):
         raise errors.InvalidPropertyError(
-            f"{shown_url(url)} issues tokens that are no bearer tokens, which are not supported"
+            f"{shown_url(url)} returned a token that is not a bearer token; only bearer tokens are supported"
         )
     return token
 

@@ -65,7 +65,7 @@ def checked_token(text: str) -> str:
     """The token, if a header can carry it."""
     if not _SHOWABLE.fullmatch(text):
         raise InvalidPropertyError(
-            "a token has blanks or letters that no header can carry, or is empty; it is not shown"
+            "a token is empty, or contains blanks or characters that are not allowed in a header; its value is not shown"
         )
     return text
 

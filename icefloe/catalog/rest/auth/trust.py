@@ -46,5 +46,5 @@ def _refuse_plain_text(key: str, uri: str, given: str | None, trusted: str) -> N
     if uri.lower().startswith("https:") and not trusted.lower().startswith("https:"):
         raise InvalidPropertyError(
             f"the server of {shown_url(uri)} sets {key!r} to {shown_url(trusted)}, where credentials would go unencrypted;"
-            f" set {key!r} yourself if that is meant"
+            f" set {key!r} yourself if this is intended"
         )

@@ -32,5 +32,5 @@ def resolved_url(properties: Mapping[str, str], path: str) -> str:
         return path
     uri = properties.get("uri", "")
     if not is_web_url(uri):
-        raise InvalidPropertyError(f"property 'uri' must be the URL of a REST catalog, by http or https, not {uri!r}")
+        raise InvalidPropertyError(f"property 'uri' must be the http or https URL of a REST catalog, not {uri!r}")
     return f"{uri.rstrip('/')}/{path.lstrip('/')}"

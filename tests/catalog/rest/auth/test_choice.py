@@ -40,7 +40,7 @@ def test_the_kind_by_properties(properties: dict[str, str], kind: str) -> None:
     session = auth_session({**URI, **properties}, send)
     assert type(session).__name__ == kind
     assert repr(session) == f"{kind}()"
-    with pytest.raises(TypeError, match="from the properties of the catalog"):
+    with pytest.raises(TypeError, match="from the catalog properties"):
         pickle.dumps(session)
     session.close()
 
@@ -50,11 +50,11 @@ def test_the_kind_by_properties(properties: dict[str, str], kind: str) -> None:
     [
         ({"rest.auth.type": "kerberos"}, "it must be none, basic, oauth2, sigv4, google, or a class"),
         ({"rest.auth.type": "basic", "rest.auth.basic.username": "u"}, "needs the properties"),
-        ({"rest.auth.type": "basic", **BASIC, "rest.auth.basic.username": "a:b"}, "has a colon"),
-        ({"rest.auth.type": "no.such.Class"}, "no class that Python can import"),
-        ({"rest.auth.type": "builtins.nothing"}, "no class that Python can import"),
+        ({"rest.auth.type": "basic", **BASIC, "rest.auth.basic.username": "a:b"}, "contains a colon"),
+        ({"rest.auth.type": "no.such.Class"}, "names a class that cannot be imported"),
+        ({"rest.auth.type": "builtins.nothing"}, "names a class that cannot be imported"),
         ({"rest.auth.type": "builtins.dict"}, "without a method headers"),
-        ({"rest.auth.type": "sys.path"}, "is no class"),
+        ({"rest.auth.type": "sys.path"}, "is not a class"),
     ],
 )
 def test_what_is_no_kind_is_refused(properties: dict[str, str], text: str) -> None:

@@ -151,7 +151,7 @@ def test_the_inner_kind_can_be_chosen(url: str) -> None:
     basic = {"rest.auth.basic.username": "u", "rest.auth.basic.password": "p"}
     auth = auth_session({**SIGV4, "rest.auth.sigv4.delegate-auth-type": "basic", **basic}, send)
     assert asked(auth, a_request(f"{url}/x")).json()["headers"]["original-authorization"] == "Basic dTpw"
-    with pytest.raises(InvalidPropertyError, match="not signed again"):
+    with pytest.raises(InvalidPropertyError, match="cannot be nested"):
         auth_session({**SIGV4, "rest.auth.sigv4.delegate-auth-type": "SigV4"}, send)
 
 

@@ -107,12 +107,14 @@ def test_all_ways_to_show_an_api_token(world: World) -> None:
 @pytest.mark.parametrize("lifetime", [2])
 def test_nobody_notices_that_tokens_are_short_lived(world: World) -> None:
     client = world.client(credential=f"etl:{world.token}")
-    end = time.monotonic() + 2.5
-    while time.monotonic() < end:
+    begun, seconds = time.monotonic(), 0.0
+    # On a busy machine one request may take as long as a token lives.
+    while seconds < 2.5 or (len(world.asked) < 2 and seconds < 60):
         assert who(client) == "etl"
         time.sleep(0.02)
+        seconds = time.monotonic() - begun
     # The server counts in whole seconds, so it may find a token expired just before the client renews it.
-    assert 2 <= len(world.asked) <= 4
+    assert 2 <= len(world.asked) <= 3 + seconds / 2
 
 
 def test_a_token_is_renewed_by_exchange(world: World) -> None:
