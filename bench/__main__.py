@@ -5,10 +5,12 @@
 
 import argparse
 import importlib
+import inspect
 import pkgutil
+from functools import partial
 
 import bench
-from bench.report import report
+from bench.report import no_total, report
 
 NOT_BENCHMARKS = {"__main__", "engines", "page", "report", "rest_load"}
 AGAINST_JAVA = {
@@ -36,6 +38,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="name", help="a benchmark, `all` or `java`")
     parser.add_argument("--size", choices=("small", "medium", "full"), default="medium")
+    parser.add_argument("--cases", help="only these, as in 1-20,23 or filter,group; what was measured of others stays")
+    parser.add_argument("--tables", help="a folder in which the tables of a workload are made once and kept")
     parser.add_argument("--list", action="store_true", help="name the benchmarks and stop")
     arguments = parser.parse_args()
     if arguments.list:
@@ -50,7 +54,11 @@ def main() -> None:
         )
     for name in wanted:
         module = importlib.import_module(f"bench.{name}")
-        report(name, arguments.size, module.run(arguments.size))
+        told = {key: value for key in ("cases", "tables") if (value := getattr(arguments, key)) is not None}
+        if missing := [key for key in told if key not in inspect.signature(module.run).parameters]:
+            parser.error(f"{name} has no --{missing[0]}")
+        total = partial(module.total, arguments.size) if hasattr(module, "total") else no_total
+        report(name, arguments.size, module.run(arguments.size, **told), total, goes_on="cases" in told)
 
 
 if __name__ == "__main__":

@@ -27,11 +27,17 @@ class Case:
     exchanges: int | None = None
 
 
-def run(size: str) -> Iterator[Row]:
-    """Star joins by partitions of three transforms and by bounds, aggregates, a limit, and a metadata table."""
+def run(size: str, cases: str | None = None) -> Iterator[Row]:
+    """Star joins by partitions of three transforms and by bounds, aggregates, a limit, and a metadata table.
+
+    Args:
+        size: how large the tables are.
+        cases: names with commas; only these, and only their tables.
+    """
+    wanted = {name: case for name, case in _cases(size).items() if cases is None or name in cases.split(",")}
     with engines() as (ours, java, _):
-        _make(ours, size)
-        for name, case in _cases(size).items():
+        _make(ours, size, " ".join(case.text for case in wanted.values()))
+        for name, case in wanted.items():
             arguments = {"text": case.text}
             mine, theirs = in_turn([(ours, "sql", arguments), (java, "sql", arguments)], REPEAT[size])
             files, exchanges = ours.run("plan_facts", text=case.text)[1]
@@ -59,8 +65,8 @@ def _cases(size: str) -> dict[str, Case]:
     }
 
 
-def _make(ours: Engine, size: str) -> None:
-    """The tables, written by us; both read the same files."""
+def _make(ours: Engine, size: str, texts: str) -> None:
+    """The tables of queries, written by us; both read the same files."""
     rows, files = ROWS[size], FILES[size]
     properties = "TBLPROPERTIES ('format-version'='2')"
     columns = (
@@ -70,6 +76,8 @@ def _make(ours: Engine, size: str) -> None:
     )
     source = f"SELECT {columns} FROM range(0, {rows}, 1, 4)"
     for name, spec in {"by_day": "day", "by_moment": "days(moment)", "by_bucket": "bucket(64, number)"}.items():
+        if f"{PLACE}.{name} " not in texts:
+            continue
         ours.sql(f"CREATE TABLE {PLACE}.{name} USING iceberg PARTITIONED BY ({spec}) {properties} AS {source}")
     ours.sql(
         f"CREATE TABLE {PLACE}.plain USING iceberg {properties} AS SELECT {columns} FROM range(0, {rows}, 1, {files})"
@@ -80,6 +88,8 @@ def _make(ours: Engine, size: str) -> None:
         f" FROM (SELECT CAST(id AS INT) AS number FROM range({files}))"
     )
     for name, count in {"listed": LISTED[size], "inspected": INSPECTED[size]}.items():
+        if f"{PLACE}.{name}" not in texts:
+            continue
         one = "SELECT 1L AS id, date'2024-01-01' AS day, 'text' AS name"
         ours.sql(f"CREATE TABLE {PLACE}.{name} USING iceberg PARTITIONED BY (day) {properties} AS {one}")
         ours.run("repeat_file", table=f"{PLACE}.{name}", count=count - 1)

@@ -26,8 +26,9 @@ COLUMNS = (
 )
 
 
-def run(size: str) -> Iterator[Row]:
-    """Appends in four ways, then each statement in both modes."""
+def run(size: str, cases: str | None = None) -> Iterator[Row]:
+    """Appends in four ways, then each statement in both modes; or some cases alone."""
+    wanted = None if cases is None else cases.split(",")
     with engines() as (ours, java, home):
         both = dict(zip(SIDES, (ours, java), strict=True))
         source = f"{home}/source"
@@ -39,18 +40,27 @@ def run(size: str) -> Iterator[Row]:
             ("append-by-bucket", "PARTITIONED BY (bucket(8, id))", ""),
             ("append-sorted", "", "WRITE ORDERED BY ts, id"),
         ):
+            if wanted is not None and case not in wanted:
+                continue
             tables = _create(both, case, tail)
             if order:
                 for side, engine in both.items():
                     engine.sql(f"ALTER TABLE {tables[side]} {order}")
             yield _row(case, both, tables, _always(f"SELECT * FROM parquet.`{source}`"), REPEAT[size])
         for mode in MODES:
+            statements = {
+                case: statement
+                for case, statement in _statements(ROWS[size]).items()
+                if wanted is None or f"{case}-{mode}" in wanted
+            }
+            if not statements:
+                continue
             tables = _create(both, mode, "", mode)
             for side, engine in both.items():
                 engine.sql(
                     f"INSERT INTO {tables[side]} SELECT {COLUMNS[1]} FROM range(0, {ROWS[size]}, 1, 16) ORDER BY id"
                 )
-            for case, statement in _statements(ROWS[size]).items():
+            for case, statement in statements.items():
                 yield _row(f"{case}-{mode}", both, tables, statement, REPEAT[size], WARM[size])
 
 

@@ -20,8 +20,9 @@ TWO = "sum(id), sum(v1)"
 FIVE = "sum(id), sum(v1), sum(v2), sum(v3), sum(length(name))"
 
 
-def run(size: str) -> Iterator[Row]:
-    """Clean, filtered, with deleted rows, evolved, and many small files."""
+def run(size: str, cases: str | None = None) -> Iterator[Row]:
+    """Clean, filtered, with deleted rows, evolved, and many small files; or some cases alone."""
+    wanted = None if cases is None else cases.split(",")
     with engines() as (ours, java, _):
         _make(ours, size)
         third = ROWS[size] // 3
@@ -39,6 +40,8 @@ def run(size: str) -> Iterator[Row]:
             "many-small-files": f"SELECT {TWO} FROM {{}}.tiny",
         }
         for case, text in queries.items():
+            if wanted is not None and case not in wanted:
+                continue
             arguments = {"text": text.format(f"{CATALOG}.db")}
             mine, theirs = in_turn([(ours, "sql", arguments), (java, "sql", arguments)], REPEAT[size])
             note = f"{ROWS[size]:,} rows; ours {mine.spread}, Java {theirs.spread}"

@@ -6,7 +6,7 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -22,6 +22,8 @@ class Row:
     theirs_seconds: float
     goal: float
     note: str = ""
+    third_seconds: float = 0.0
+    """Those of another peer, if there is one."""
 
     @property
     def ratio(self) -> float:
@@ -53,25 +55,70 @@ def interleave(
     return statistics.median(seconds[0]), statistics.median(seconds[1])
 
 
-def report(name: str, size: str, rows: Iterable[Row]) -> None:
-    """Print each row as soon as it is measured, and keep all of them as JSON in bench/results."""
+def no_total(_: Sequence[Row]) -> Iterable[Row]:
+    """No further rows."""
+    return ()
+
+
+def report(
+    name: str,
+    size: str,
+    rows: Iterable[Row],
+    total: Callable[[Sequence[Row]], Iterable[Row]] = no_total,
+    *,
+    goes_on: bool = False,
+) -> None:
+    """Print each row as soon as it is measured, and keep all of them as JSON in bench/results.
+
+    A run that goes on keeps the cases of earlier ones that it has not, and loses nothing when it is ended early; `total` makes further rows of all of them.
+    """
     started = time.perf_counter()
+    earlier = _kept(name, size) if goes_on else []
     measured: list[Row] = []
     for row in rows:
         measured.append(row)
         print(shown(name, row), flush=True)
+        if goes_on:
+            _keep(name, size, _united(earlier, measured), total)
     print(f"{name}: {len(measured)} cases of size {size} in {time.perf_counter() - started:.0f} s", flush=True)
+    for row in _keep(name, size, _united(earlier, measured), total):
+        print(shown(name, row), flush=True)
+
+
+def _united(earlier: Sequence[Row], measured: Sequence[Row]) -> list[Row]:
+    """The cases of earlier runs that are not measured now, and those that are."""
+    if not earlier:
+        return list(measured)
+    now = {row.case for row in measured}
+    return sorted([*(row for row in earlier if row.case not in now), *measured], key=lambda row: row.case)
+
+
+def _keep(name: str, size: str, rows: Sequence[Row], total: Callable[[Sequence[Row]], Iterable[Row]]) -> Sequence[Row]:
+    """Write the rows, and what they come to, to the file of the benchmark; the latter are given back."""
+    further = list(total(tuple(rows)))
     machine = {"python": platform.python_version(), "machine": platform.machine(), "cores": os.cpu_count()}
-    cases = [asdict(row) | {"ratio": row.ratio, "met": row.met} for row in measured]
     RESULTS.mkdir(exist_ok=True)
     document = {
         "name": name,
         "size": size,
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "machine": machine,
-        "rows": cases,
+        "rows": [asdict(row) | {"ratio": row.ratio, "met": row.met} for row in (*rows, *further)],
     }
     (RESULTS / f"{name}-{size}.json").write_text(json.dumps(document, indent=2) + "\n")
+    return further
+
+
+def _kept(name: str, size: str) -> list[Row]:
+    """What earlier runs kept, but for totals."""
+    path = RESULTS / f"{name}-{size}.json"
+    if not path.exists():
+        return []
+    rows = (
+        {key: value for key, value in row.items() if key not in ("ratio", "met")}
+        for row in json.loads(path.read_text())["rows"]
+    )
+    return [Row(**row) for row in rows if not row["case"].startswith("all-")]
 
 
 def shown(name: str, row: Row) -> str:

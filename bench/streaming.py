@@ -3,7 +3,7 @@
 Seconds are those of the processors, of Python and the JVM together. Streams wait, and what else a machine does would decide.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -30,9 +30,10 @@ TYPES = "id BIGINT, ts TIMESTAMP, kind STRING, amount BIGINT, score DOUBLE"
 class Streams:
     """Both engines, and the tables and folders of the comparison."""
 
-    def __init__(self, ours: Engine, java: Engine, home: Path, size: str) -> None:
+    def __init__(self, ours: Engine, java: Engine, home: Path, size: str, cases: Sequence[str]) -> None:
         self.ours, self.java = ours, java
         self.size = size
+        self._cases = cases
         self._home = home
         self._numbers = count()
 
@@ -64,8 +65,10 @@ class Streams:
         if counts[0] != counts[1]:
             raise EngineError(f"{mine} and {theirs} differ: {counts}")
 
-    def compare(self, case: str, ours: dict[str, Any], theirs: dict[str, Any], *, plain: bool = False) -> Row:
-        """Both in turn: Java with its own arguments, or our Spark with plain files."""
+    def compare(self, case: str, ours: dict[str, Any], theirs: dict[str, Any], *, plain: bool = False) -> Iterator[Row]:
+        """Both in turn, if the case is asked for: Java with its own arguments, or our Spark with plain files."""
+        if case not in self._cases:
+            return
         peer = self.ours if plain else self.java
         sides = ((self.ours, ours), (peer, theirs))
         seconds: tuple[list[float], list[float]] = ([], [])
@@ -83,49 +86,53 @@ class Streams:
                     found.append(taken)
         mine, others = (Measured(tuple(each)) for each in seconds)
         note = f"seconds of the processors: ours {mine.spread}, {'plain' if plain else 'Java'} {others.spread}"
-        return Row(case, mine.median, others.median, PLAIN_GOAL if plain else GOAL, note)
+        yield Row(case, mine.median, others.median, PLAIN_GOAL if plain else GOAL, note)
 
 
-def run(size: str) -> Iterator[Row]:
-    """Reads of all and of a few rows, writes, copies of a table, small micro-batches, and queries that have nothing to do."""
-    for part in PARTS:
-        yield from run_part(part, size)
+def run(size: str, cases: str | None = None) -> Iterator[Row]:
+    """Reads of all and of a few rows, writes, copies of a table, small micro-batches, and idle queries; or some cases alone."""
+    wanted = ALL_CASES if cases is None else cases.split(",")
+    if unknown := set(wanted) - set(ALL_CASES):
+        raise SystemExit(f"streaming has no case {', '.join(sorted(unknown))}; there are: {', '.join(ALL_CASES)}")
+    for part, of_part in PARTS.items():
+        if chosen := [case for case in of_part if case in wanted]:
+            yield from run_part(part, size, chosen)
 
 
-def run_part(part: Callable[[Streams], Iterator[Row]], size: str) -> Iterator[Row]:
+def run_part(part: Callable[[Streams], Iterator[Row]], size: str, cases: Sequence[str]) -> Iterator[Row]:
     """Some of the cases, with engines of their own."""
     with engines() as (ours, java, home):
-        yield from part(Streams(ours, java, home, size))
+        yield from part(Streams(ours, java, home, size, cases))
 
 
 def _reads(streams: Streams) -> Iterator[Row]:
     table, plain = streams.fill("large", COMMITS, ROWS[streams.size] // COMMITS)
-    yield streams.compare("read-all", {"source": table}, {"source": table})
-    yield streams.compare("read-all-plain", {"source": table}, {"source": plain}, plain=True)
+    yield from streams.compare("read-all", {"source": table}, {"source": table})
+    yield from streams.compare("read-all-plain", {"source": table}, {"source": plain}, plain=True)
     few = {"where": "id < 100", "columns": ["id", "amount"]}
-    yield streams.compare("read-few", {"source": table, **few}, {"source": table, **few})
+    yield from streams.compare("read-few", {"source": table, **few}, {"source": table, **few})
 
 
 def _writes(streams: Streams) -> Iterator[Row]:
     _, plain = streams.fill("large", COMMITS, ROWS[streams.size] // COMMITS)
     mine, theirs = streams.targets("write")
-    yield streams.compare("write", {"source": plain, "to": mine}, {"source": plain, "to": theirs})
+    yield from streams.compare("write", {"source": plain, "to": mine}, {"source": plain, "to": theirs})
     streams.check_equal(mine, theirs)
     files = streams.folder("sink")
-    yield streams.compare("write-plain", {"source": plain, "to": mine}, {"source": plain, "to": files}, plain=True)
+    yield from streams.compare("write-plain", {"source": plain, "to": mine}, {"source": plain, "to": files}, plain=True)
 
 
 def _buckets(streams: Streams) -> Iterator[Row]:
     _, plain = streams.fill("large", COMMITS, ROWS[streams.size] // COMMITS)
     mine, theirs = streams.targets("bucketed", "PARTITIONED BY (bucket(4, id))")
-    yield streams.compare("write-by-bucket", {"source": plain, "to": mine}, {"source": plain, "to": theirs})
+    yield from streams.compare("write-by-bucket", {"source": plain, "to": mine}, {"source": plain, "to": theirs})
     streams.check_equal(mine, theirs)
 
 
 def _copies(streams: Streams) -> Iterator[Row]:
     table, _ = streams.fill("large", COMMITS, ROWS[streams.size] // COMMITS)
     mine, theirs = streams.targets("copied")
-    yield streams.compare("table-to-table", {"source": table, "to": mine}, {"source": table, "to": theirs})
+    yield from streams.compare("table-to-table", {"source": table, "to": mine}, {"source": table, "to": theirs})
     streams.check_equal(mine, theirs)
 
 
@@ -135,15 +142,22 @@ def _small(streams: Streams) -> Iterator[Row]:
     table, plain = streams.fill("little", batches, 10)
     one, plain_one = {FILES[False]: "1"}, {FILES[True]: "1"}
     ours = {"source": table, "options": one}
-    yield streams.compare("small-batches", ours, ours)
-    yield streams.compare("small-batches-plain", ours, {"source": plain, "options": plain_one}, plain=True)
+    yield from streams.compare("small-batches", ours, ours)
+    yield from streams.compare("small-batches-plain", ours, {"source": plain, "options": plain_one}, plain=True)
     mine, theirs = streams.targets("little_copied")
-    yield streams.compare("small-batches-to-table", {**ours, "to": mine}, {**ours, "to": theirs})
+    yield from streams.compare("small-batches-to-table", {**ours, "to": mine}, {**ours, "to": theirs})
     streams.check_equal(mine, theirs)
     empty = f"{CATALOG}.db.empty"
     streams.ours.sql(f"CREATE TABLE {empty} ({TYPES}) USING iceberg")
-    yield streams.compare("nothing-to-read", {"source": empty}, {"source": empty})
+    yield from streams.compare("nothing-to-read", {"source": empty}, {"source": empty})
 
 
-PARTS = (_reads, _writes, _buckets, _copies, _small)
-"""Each has its own engines, so that it can be run alone."""
+PARTS = {
+    _reads: ("read-all", "read-all-plain", "read-few"),
+    _writes: ("write", "write-plain"),
+    _buckets: ("write-by-bucket",),
+    _copies: ("table-to-table",),
+    _small: ("small-batches", "small-batches-plain", "small-batches-to-table", "nothing-to-read"),
+}
+"""The cases of each part, which has its own engines, so that it can be run alone."""
+ALL_CASES = [case for cases in PARTS.values() for case in cases]

@@ -18,6 +18,7 @@ SPARK_VERSION = "4.1.4"
 PYTHON = PROJECT / f".venv-spark-{SPARK_VERSION}" / "bin" / "python"
 JARS = PROJECT / ".venv-java" / "jars"
 CATALOG = "bench"
+OURS, JAVA, PLAIN = "icefloe", "java", "plain"
 
 
 class EngineError(Exception):
@@ -50,7 +51,7 @@ def missing() -> str | None:
 class Engine:
     """One process with a Spark of its own."""
 
-    def __init__(self, name: str, home: Path, is_java: bool) -> None:
+    def __init__(self, name: str, home: Path) -> None:
         self.name = name
         self.log = home / f"{name}.log"
         environment = {key: value for key, value in os.environ.items() if key not in ("SPARK_HOME", "PYTHONPATH")}
@@ -65,7 +66,7 @@ class Engine:
                 env=environment,
                 text=True,
             )
-        self._ask(settings=_settings(home, is_java), is_java=is_java)
+        self._ask(settings=_settings(home, name), name=name)
 
     def run(self, do: str, **arguments: Any) -> tuple[float, Any]:
         """Seconds, and what the work gave."""
@@ -102,17 +103,27 @@ class Engine:
 
 
 @contextmanager
-def engines() -> Iterator[tuple[Engine, Engine, Path]]:
-    """Ours and Java's, on tables in a folder that is gone afterwards."""
+def engines(folder: str | None = None) -> Iterator[tuple[Engine, Engine, Path]]:
+    """Ours and Java's, on tables in a folder that is kept, or in one that is gone afterwards."""
     if (reason := missing()) is not None:
         raise SystemExit(reason)
-    with tempfile.TemporaryDirectory(prefix="icefloe-bench-") as folder, ExitStack() as stack:
-        home = Path(folder)
-        ours, java = (Engine(name, home, is_java) for name, is_java in (("icefloe", False), ("java", True)))
-        stack.callback(java.stop)
-        stack.callback(ours.stop)
-        ours.sql(f"CREATE NAMESPACE {CATALOG}.db")
+    with ExitStack() as stack:
+        made = stack.enter_context(tempfile.TemporaryDirectory(prefix="icefloe-bench-")) if folder is None else folder
+        home = Path(made).absolute()
+        home.mkdir(parents=True, exist_ok=True)
+        ours, java = (stack.enter_context(engine(name, home)) for name in (OURS, JAVA))
+        ours.sql(f"CREATE NAMESPACE IF NOT EXISTS {CATALOG}.db")
         yield ours, java, home
+
+
+@contextmanager
+def engine(name: str, home: Path) -> Iterator[Engine]:
+    """One of them, for as long as it is needed; `PLAIN` is Spark without Iceberg tables."""
+    started = Engine(name, home)
+    try:
+        yield started
+    finally:
+        started.stop()
 
 
 def in_turn(
@@ -132,8 +143,8 @@ def in_turn(
     return [Measured(tuple(each)) for each in seconds]
 
 
-def _settings(home: Path, is_java: bool) -> dict[str, str]:
-    """The same for both, but for what makes one of them Java Iceberg."""
+def _settings(home: Path, name: str) -> dict[str, str]:
+    """The same for all, but for what makes them know of Iceberg."""
     prefix = f"spark.sql.catalog.{CATALOG}"
     database, warehouse = home / "catalog.db", (home / "warehouse").as_uri()
     same = {
@@ -147,9 +158,11 @@ def _settings(home: Path, is_java: bool) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "4",
         "spark.sql.warehouse.dir": str(home / "spark-warehouse"),
-        f"{prefix}.warehouse": warehouse,
     }
-    if not is_java:
+    if name == PLAIN:
+        return same
+    same[f"{prefix}.warehouse"] = warehouse
+    if name == OURS:
         return same | {prefix: "icefloe.Iceberg", f"{prefix}.type": "sql", f"{prefix}.uri": f"sqlite:///{database}"}
     return same | {
         "spark.jars": ",".join(map(str, sorted(JARS.glob("*.jar")))),

@@ -16,7 +16,7 @@ from typing import Any
 class Worker:
     """A session, and what can be asked of it."""
 
-    def __init__(self, settings: dict[str, str], is_java: bool) -> None:
+    def __init__(self, settings: dict[str, str], name: str) -> None:
         from pyspark.sql import SparkSession
 
         builder = SparkSession.builder.appName("icefloe-bench")
@@ -24,8 +24,8 @@ class Worker:
             builder = builder.config(key, value)
         self.spark = builder.getOrCreate()
         self.spark.sparkContext.setLogLevel("ERROR")
-        self.is_java = is_java
-        if not is_java:
+        self.is_java = name == "java"
+        if name == "icefloe":
             import icefloe
 
             self.ice = icefloe.connect(spark=self.spark)
@@ -280,7 +280,7 @@ def main() -> None:
         answers.flush()
 
     first = json.loads(sys.stdin.readline())
-    worker = Worker(first["settings"], first["is_java"])
+    worker = Worker(first["settings"], first["name"])
     say({"seconds": 0.0, "found": worker.spark.version})
     for line in sys.stdin:
         request = json.loads(line)
