@@ -1,7 +1,7 @@
 """The Apache Iceberg table format in Python, with its data pipeline on Apache Spark.
 
-`load_catalog` is the door for plain Python, `connect` the one for Spark; the rooms of the package are described in
-docs/architecture.md. Names are imported when they are first used, so that `import icefloe` alone costs next to nothing.
+Start with `load_catalog` in plain Python, or with `connect` on Spark; the structure of the package is described in
+docs/architecture.md. Names are imported on first use, so `import icefloe` alone is cheap.
 
 The public interface is the names in `__all__`, their public methods and what those return, the exceptions of `icefloe.errors` and the types of
 `icefloe.schema.types`. Every other module may change in any release.
@@ -54,7 +54,7 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"module 'icefloe' has no attribute {name!r}; it has {', '.join(_HOMES)}")
+        raise AttributeError(f"module 'icefloe' has no attribute {name!r}; available are {', '.join(_HOMES)}")
     return getattr(import_module(_HOMES[name]), name)
 
 

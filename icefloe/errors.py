@@ -1,58 +1,58 @@
-"""The one tree of exceptions: broad classes to catch, narrow ones to act on.
+"""All exceptions, as one tree: broad classes to catch, narrow ones to act on.
 
     IcefloeError
-    ├── InvalidInputError (ValueError)      bad in itself, whatever the table holds
-    │   ├── InvalidTypeError                a type that does not exist, or has wrong parameters
+    ├── InvalidInputError (ValueError)      invalid input, regardless of the table's state
+    │   ├── InvalidTypeError                an unknown type, or wrong type parameters
     │   ├── InvalidSchemaError              duplicate ids or names, illegal identifier fields, bad defaults
     │   ├── InvalidValueError               a value or its encoding does not fit its type
-    │   ├── InvalidTransformError           unknown parameters, or a source type that the transform refuses
+    │   ├── InvalidTransformError           wrong parameters, or a source type that the transform does not support
     │   ├── InvalidPartitionSpecError
     │   ├── InvalidSortOrderError
     │   ├── InvalidExpressionError          a predicate that cannot be parsed or bound
-    │   ├── InvalidMetadataError            a metadata document that the spec refuses; names the field
-    │   ├── InvalidLocationError            a location that is not one, or of an unknown scheme
-    │   ├── InvalidPropertyError            a setting with a value that means nothing
-    │   ├── UnsupportedVersionError         a format version, or a feature that the table's version lacks
-    │   └── UnsupportedOperationError       what this catalog or service does not do, whatever is asked with it
-    ├── CorruptFileError                    bytes that are not what the format says; carries the location
-    ├── CorruptTableError                   the parts of a table do not fit together; says which
-    ├── StateError                          good input, wrong against the state of table or catalog
+    │   ├── InvalidMetadataError            a metadata document that violates the spec; names the field
+    │   ├── InvalidLocationError            a malformed location, or one with an unknown scheme
+    │   ├── InvalidPropertyError            a property with an invalid value
+    │   ├── UnsupportedVersionError         an unknown format version, or a feature that it lacks
+    │   └── UnsupportedOperationError       an operation that this catalog or service does not support
+    ├── CorruptFileError                    a file that violates its format; carries the location
+    ├── CorruptTableError                   inconsistent parts of a table; says which
+    ├── StateError                          valid input that conflicts with the state of table or catalog
     │   ├── NoSuchObjectError (LookupError)
     │   │   ├── NoSuchTableError, NoSuchViewError, NoSuchNamespaceError
-    │   │   ├── NoSuchWarehouseError        a warehouse of a REST catalog
-    │   │   ├── NoSuchPlanError             a plan of a REST catalog; it may have expired
-    │   │   │   └── NoSuchPlanTaskError     a part of one
+    │   │   ├── NoSuchWarehouseError        in a REST catalog
+    │   │   ├── NoSuchPlanError             a scan plan of a REST catalog; it may have expired
+    │   │   │   └── NoSuchPlanTaskError     a task of a scan plan
     │   │   ├── NoSuchColumnError
     │   │   └── NoSuchSnapshotError         a snapshot or a ref
     │   ├── AlreadyExistsError
     │   │   ├── TableAlreadyExistsError, ViewAlreadyExistsError, NamespaceAlreadyExistsError
     │   ├── NamespaceNotEmptyError
-    │   ├── IncompatibleChangeError         an evolution of schema, spec or order that the spec forbids
+    │   ├── IncompatibleChangeError         a schema, partition or sort order evolution that the spec forbids
     │   ├── ValidationError                 a concurrent commit changed what this one relied on; not retried
-    │   ├── EncryptionError                 a key is missing or refused, or something would be left in clear
-    │   ├── AlreadyCommittedError           a batch of a stream is in the table already; nothing was done again
-    │   └── IncompleteRewriteError          too many commits of a rewrite failed; others stay; carries the result
-    ├── CommitFailed                        lost the race; nothing happened; retry on refreshed metadata
-    │   └── StaleBaseError                  the table is not what the commit was prepared on; nothing was tried
-    ├── CommitStateUnknown                  the outcome is not known: never delete files on it
-    ├── StorageError (OSError)              a store refused or failed; carries the location, never credentials
+    │   ├── EncryptionError                 a key is missing or rejected, or data would be stored unencrypted
+    │   ├── AlreadyCommittedError           a streaming batch is already in the table; not committed again
+    │   └── IncompleteRewriteError          too many commits of a rewrite failed; others are kept; carries the result
+    ├── CommitFailed                        a concurrent commit won; nothing changed; retry on refreshed metadata
+    │   └── StaleBaseError                  the table changed since the commit was prepared; not attempted
+    ├── CommitStateUnknown                  the outcome is unknown: its files must not be deleted
+    ├── StorageError (OSError)              a storage failure; carries the location, never credentials
     │   ├── LocationNotFoundError (FileNotFoundError)
-    │   ├── LocationExistsError (FileExistsError)   the file of an exclusive create exists
-    │   └── NothingStoredError          a write that failed, and for certain left nothing, as on a full disk
-    ├── NotAuthorizedError                  a service does not know who asks: credentials missing, wrong or expired
-    ├── ForbiddenError                      a service knows who asks, and does not allow it
-    ├── ServiceUnavailableError             a service does not answer for now: overloaded, down or out of reach
-    └── NotInstalledError                   an optional package or program is missing; says how to get it
+    │   ├── LocationExistsError (FileExistsError)   the file of an exclusive create already exists
+    │   └── NothingStoredError          a failed write that certainly stored nothing, as on a full disk
+    ├── NotAuthorizedError                  authentication failed: credentials missing, wrong or expired
+    ├── ForbiddenError                      authenticated, but not permitted
+    ├── ServiceUnavailableError             a service is overloaded, down or unreachable
+    └── NotInstalledError                   an optional package or program is missing; says how to install it
 
-A message says what was wrong, with which value, and what would be right. Whatever it quotes, it never holds credentials:
-users, passwords and signatures in locations are struck out where the error is made.
+A message says what is wrong, with which value, and what would be right. It never contains credentials: users, passwords
+and signatures in locations are masked when the error is created.
 """
 
 import re
 
 _USER_INFO = re.compile(
     r"""([A-Za-z][\w+.\-]*)://
-        (?: [^\s/:@'"<>]+ : (?!\d+(?:[/\s'"]|$)) [^\s'"<>]*   # user and password, in which slashes come, too; not a port
+        (?: [^\s/:@'"<>]+ : (?!\d+(?:[/\s'"]|$)) [^\s'"<>]*   # user and password, which may contain slashes; not a port
           | [^\s/:@'"<>]+ )@""",
     re.VERBOSE,
 )
@@ -61,12 +61,12 @@ _SECRETS = re.compile(
     re.IGNORECASE,
 )
 _CONTAINERS = ("abfs", "abfss", "wasb", "wasbs")
-"""Schemes that have a container where others have a user."""
+"""Schemes with a container in place of the user."""
 _EXAMPLE = "://user:password@"
 
 
 def without_credentials(text: str) -> str:
-    """The text with users and passwords of its locations struck out, and values of parameters that are secret by name."""
+    """Mask users and passwords in locations, and values of parameters with secret names."""
     if "@" in text:
         text = _USER_INFO.sub(_without_user, text)
     return _SECRETS.sub(r"\1***", text) if "=" in text else text
@@ -79,22 +79,22 @@ def _without_user(match: re.Match[str]) -> str:
 
 
 class IcefloeError(Exception):
-    """Root of every error that icefloe raises on purpose."""
+    """Base class of all errors that icefloe raises deliberately."""
 
     def __init__(self, *args: object) -> None:
         super().__init__(*(without_credentials(part) if isinstance(part, str) else part for part in args))
 
 
 class InvalidInputError(IcefloeError, ValueError):
-    """The input is wrong in itself."""
+    """Invalid input, regardless of the table's state."""
 
 
 class InvalidTypeError(InvalidInputError):
-    """No such type, or a type with wrong parameters."""
+    """An unknown type, or a type with wrong parameters."""
 
 
 class InvalidSchemaError(InvalidInputError):
-    """A schema that breaks a rule of the spec."""
+    """A schema that violates the spec."""
 
 
 class InvalidValueError(InvalidInputError):
@@ -102,43 +102,43 @@ class InvalidValueError(InvalidInputError):
 
 
 class InvalidTransformError(InvalidInputError):
-    """A transform with bad parameters, or on a source type that it refuses."""
+    """A transform with wrong parameters, or on a source type that it does not support."""
 
 
 class InvalidPartitionSpecError(InvalidInputError):
-    """A partition spec that breaks a rule of the spec."""
+    """A partition spec that violates the Iceberg spec."""
 
 
 class InvalidSortOrderError(InvalidInputError):
-    """A sort order that breaks a rule of the spec."""
+    """A sort order that violates the spec."""
 
 
 class InvalidExpressionError(InvalidInputError):
-    """A predicate that cannot be parsed, or does not fit the schema."""
+    """A predicate that cannot be parsed or bound to the schema."""
 
 
 class InvalidMetadataError(InvalidInputError):
-    """A metadata document that the spec refuses."""
+    """A metadata document that violates the spec."""
 
 
 class InvalidLocationError(InvalidInputError):
-    """A location that is malformed or of an unknown scheme."""
+    """A malformed location, or one with an unknown scheme."""
 
 
 class InvalidPropertyError(InvalidInputError):
-    """A property whose value means nothing."""
+    """A property with an invalid value."""
 
 
 class UnsupportedVersionError(InvalidInputError):
-    """A format version that does not exist here, or lacks the feature asked for."""
+    """A format version that is not supported, or that lacks the requested feature."""
 
 
 class UnsupportedOperationError(InvalidInputError):
-    """An operation that the catalog or service does not have."""
+    """An operation that the catalog or service does not support."""
 
 
 class CorruptFileError(IcefloeError):
-    """Bytes that are not what the format says."""
+    """A file that violates its format."""
 
     def __init__(self, location: str, problem: str) -> None:
         super().__init__(location, problem)
@@ -150,71 +150,71 @@ class CorruptFileError(IcefloeError):
 
 
 class CorruptTableError(IcefloeError):
-    """The parts of a table do not fit together."""
+    """Inconsistent parts of a table."""
 
 
 class StateError(IcefloeError):
-    """Good input that does not fit the state of the table or catalog."""
+    """Valid input that conflicts with the state of the table or catalog."""
 
 
 class NoSuchObjectError(StateError, LookupError):
-    """The thing that was named is not there."""
+    """The named object does not exist."""
 
 
 class NoSuchTableError(NoSuchObjectError):
-    """No table of that name."""
+    """No table with this name."""
 
 
 class NoSuchViewError(NoSuchObjectError):
-    """No view of that name."""
+    """No view with this name."""
 
 
 class NoSuchNamespaceError(NoSuchObjectError):
-    """No namespace of that name."""
+    """No namespace with this name."""
 
 
 class NoSuchWarehouseError(NoSuchObjectError):
-    """No warehouse of that name."""
+    """No warehouse with this name."""
 
 
 class NoSuchPlanError(NoSuchObjectError):
-    """No plan of that id, or no such task of a plan."""
+    """No scan plan with this id, or no such task of a plan."""
 
 
 class NoSuchPlanTaskError(NoSuchPlanError):
-    """No such task of a plan."""
+    """No such task of a scan plan."""
 
 
 class NoSuchColumnError(NoSuchObjectError):
-    """No column of that name or id."""
+    """No column with this name or id."""
 
 
 class NoSuchSnapshotError(NoSuchObjectError):
-    """No snapshot of that id, or no such branch or tag."""
+    """No snapshot with this id, or no such branch or tag."""
 
 
 class AlreadyExistsError(StateError):
-    """The name is taken."""
+    """The name is already in use."""
 
 
 class TableAlreadyExistsError(AlreadyExistsError):
-    """A table of that name exists."""
+    """A table with this name already exists."""
 
 
 class ViewAlreadyExistsError(AlreadyExistsError):
-    """A view of that name exists."""
+    """A view with this name already exists."""
 
 
 class NamespaceAlreadyExistsError(AlreadyExistsError):
-    """A namespace of that name exists."""
+    """A namespace with this name already exists."""
 
 
 class NamespaceNotEmptyError(StateError):
-    """A namespace that still holds something cannot be dropped."""
+    """The namespace is not empty and cannot be dropped."""
 
 
 class IncompatibleChangeError(StateError):
-    """An evolution of schema, spec or sort order that the spec forbids."""
+    """A schema, partition or sort order evolution that the spec forbids."""
 
 
 class ValidationError(StateError):
@@ -222,36 +222,36 @@ class ValidationError(StateError):
 
 
 class EncryptionError(StateError):
-    """A key is missing, refused or not that of the table, or what was asked would leave something in clear."""
+    """A key is missing, rejected or not the table's, or data would be stored unencrypted."""
 
 
 class AlreadyCommittedError(StateError):
-    """A batch of a streaming query is in the table already, so that it was not committed again."""
+    """A batch of a streaming query is already in the table and was not committed again."""
 
 
 class IncompleteRewriteError(StateError):
-    """Some groups of a rewrite are committed, and more commits failed than the caller allows."""
+    """A rewrite was committed in part, as more commits failed than the caller allows."""
 
     def __init__(self, message: str, result: object = None) -> None:
         super().__init__(message)
         self.result = result
-        """What was done, and what was not (`icefloe.maintenance.RewriteResult`)."""
+        """The partial result (`icefloe.maintenance.RewriteResult`)."""
 
 
 class CommitFailed(IcefloeError):
-    """The commit lost a race: nothing happened, and it may be tried again on refreshed metadata."""
+    """A concurrent commit won: nothing changed, and the commit can be retried on refreshed metadata."""
 
 
 class StaleBaseError(CommitFailed):
-    """The table moved on since the state that the commit was prepared on, so that it was not even tried."""
+    """The table changed since the commit was prepared, so the commit was not attempted."""
 
 
 class CommitStateUnknown(IcefloeError):
-    """Whether the commit happened is not known, so none of its files may be deleted."""
+    """The outcome of the commit is unknown, so none of its files may be deleted."""
 
 
 class StorageError(IcefloeError, OSError):
-    """A store refused or failed."""
+    """A storage failure."""
 
     def __init__(self, location: str, problem: str) -> None:
         super().__init__(location, problem)
@@ -263,27 +263,27 @@ class StorageError(IcefloeError, OSError):
 
 
 class LocationNotFoundError(StorageError, FileNotFoundError):
-    """Nothing is stored at the location."""
+    """The location does not exist."""
 
 
 class LocationExistsError(StorageError, FileExistsError):
-    """The location of an exclusive create is taken."""
+    """The location of an exclusive create already exists."""
 
 
 class NothingStoredError(StorageError):
-    """A write failed, and for certain nothing is stored at the location that was not there before."""
+    """A write failed and certainly did not change what is stored at the location."""
 
 
 class NotAuthorizedError(IcefloeError):
-    """A service does not know who asks: credentials are missing, wrong or expired."""
+    """Authentication failed: credentials are missing, wrong or expired."""
 
 
 class ForbiddenError(IcefloeError):
-    """A service knows who asks, and does not allow what was asked."""
+    """The authenticated user is not permitted to do this."""
 
 
 class ServiceUnavailableError(IcefloeError):
-    """A service does not answer for now; of a commit, see `CommitStateUnknown`."""
+    """A service is overloaded, down or unreachable; for commits, see `CommitStateUnknown`."""
 
 
 class NotInstalledError(IcefloeError):

@@ -1,4 +1,4 @@
-"""How far long work is, told to whoever asks: a callable, or a line on a terminal, in a notebook or a log once it has taken a while."""
+"""Progress of long operations, reported to a callable, or on a terminal, in a notebook or in the log after a while."""
 
 import html
 import logging
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TextIO, TypeVar
 
 _SECONDS_BEFORE = 2.0
-"""Most work is done by then, and a line that comes and goes would only disturb."""
+"""Seconds before a bar is shown: most work is done by then, and a flickering line would only disturb."""
 _SECONDS_BETWEEN = 0.1
 _SECONDS_BETWEEN_LINES = 10.0
 _WIDTH = 30
@@ -21,34 +21,34 @@ Step = TypeVar("Step")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """So much of a stage is done."""
+    """Progress of a stage."""
 
     stage: str
     done: int
     total: int | None
-    """None while nobody knows, as of rows that come as a stream; in the last step of a stage it is what was done."""
+    """None while unknown, as for streamed rows; in the last step of a stage it equals `done`."""
 
     @property
     def is_end(self) -> bool:
-        """Whether the stage is over."""
+        """Whether the stage is finished."""
         return self.total is not None and self.done >= self.total
 
     @property
     def counts(self) -> str:
-        """How much is done, of how much if that is known."""
+        """What is done, and the total if known."""
         return f"{self.done:,}" if self.total is None else f"{self.done:,}/{self.total:,}"
 
 
 Listener = Callable[[Progress], object]
-"""Called from one thread at a time, for each step."""
+"""Called for each step, from one thread at a time."""
 
 
 def silent(_: Progress) -> None:
-    """Tell nobody."""
+    """Ignore progress."""
 
 
 class ProgressBar:
-    """One line that is written over and over, not too often, and for the first time after two seconds of work."""
+    """A line on a terminal that is redrawn at a limited rate, first after two seconds."""
 
     def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = sys.stderr if stream is None else stream
@@ -77,7 +77,7 @@ def _bar(progress: Progress) -> str:
 
 
 class NotebookLine:
-    """One line of a notebook that is written over and over, like the bar of a terminal."""
+    """A line in a notebook that is redrawn like the bar of a terminal."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -101,7 +101,7 @@ class NotebookLine:
 
 
 class LogLines:
-    """A line in the log every ten seconds, for work that nobody watches."""
+    """A line in the log every ten seconds, for unattended work."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -116,7 +116,7 @@ class LogLines:
 
 
 def listener_or_bar(progress: Listener | None) -> Listener:
-    """The listener; without one, a bar or line where a person looks, lines in the log if it takes them, and silence otherwise."""
+    """Return the listener, or the default: a bar on a terminal or in a notebook, log lines if enabled, otherwise none."""
     if progress is not None:
         return progress
     if sys.stderr is not None and sys.stderr.isatty():
@@ -127,13 +127,13 @@ def listener_or_bar(progress: Listener | None) -> Listener:
 
 
 def _is_notebook() -> bool:
-    """Whether this is the kernel of a notebook; a terminal of IPython has an error stream to write to."""
+    """Whether this is a notebook kernel; IPython in a terminal has an error stream to write to."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return shell is not None and hasattr(shell, "kernel")
 
 
 def watched(stage: str, steps: Iterable[Step], progress: Listener | None) -> Iterable[Step]:
-    """Steps that are told of when they are handed out; as they are if nobody listens, since their number must be known."""
+    """Report steps as they are handed out; unchanged without a listener, as reporting needs the number of steps."""
     listener = listener_or_bar(progress)
     if listener is silent:
         return steps
@@ -142,7 +142,7 @@ def watched(stage: str, steps: Iterable[Step], progress: Listener | None) -> Ite
 
 
 def counted(stage: str, steps: Iterable[Step], listener: Listener) -> Iterator[Step]:
-    """Steps that are told of when they are handed out, of which nobody knows how many there are."""
+    """Report steps of unknown number as they are handed out."""
     counter = Stage(stage, None, listener)
     for step in steps:
         yield step
@@ -167,13 +167,13 @@ class Stage:
         self._lock = threading.Lock()
 
     def step(self, count: int = 1) -> None:
-        """So many steps are done."""
+        """Record completed steps."""
         with self._lock:
             self._done += count
             self._listener(Progress(self._name, self._done, self._total))
 
     def finish(self) -> None:
-        """A stage of which nobody knew how much it is ends here, if it began."""
+        """Finish a stage of unknown size, if it was started."""
         with self._lock:
             if self._total is None and self._done:
                 self._total = self._done

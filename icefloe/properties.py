@@ -278,7 +278,7 @@ def refuse_misspelt(keys: Iterable[str]) -> None:
     for key in keys:
         if key not in RESERVED and (meant := get_close_matches(key.lower(), RESERVED, 1, _ALMOST)):
             raise InvalidPropertyError(
-                f"property {key!r} is almost {meant[0]!r}, which is reserved; write that if it is meant, else another name"
+                f"property {key!r} resembles {meant[0]!r}, which is reserved; use that name if you mean it, otherwise another one"
             )
 
 
@@ -302,7 +302,7 @@ def check_encryption(properties: Properties, version: int) -> None:
             require(version, Feature.ENCRYPTION_KEYS, f"property {key!r}")
     if ENCRYPTION_KEY_ID.key in properties and not properties[ENCRYPTION_KEY_ID.key].strip():
         raise InvalidPropertyError(
-            f"property {ENCRYPTION_KEY_ID.key!r} is empty; it must be the id of a key of the KMS"
+            f"property {ENCRYPTION_KEY_ID.key!r} is empty; it must be the id of a key in the KMS"
         )
     ENCRYPTION_DATA_KEY_LENGTH.of(properties)
     if ENCRYPTION_KEY_ID.key in properties:
@@ -321,18 +321,18 @@ def check_encryption_stays(before: Properties, after: Properties, *, is_new: boo
     old, new = ENCRYPTION_KEY_ID.of(before), ENCRYPTION_KEY_ID.of(after)
     if old is None and new is not None and not is_new:
         raise IncompatibleChangeError(
-            f"property {ENCRYPTION_KEY_ID.key!r} can only be set when a table is created: this one has snapshots, whose files"
-            " are in clear; create another table and copy the rows"
+            f"property {ENCRYPTION_KEY_ID.key!r} can only be set when a table is created: this one has snapshots with files"
+            " in plain text; create another table and copy the rows"
         )
     if old is None:
         return
     if new != old:
         what = "removed" if new is None else f"changed to {new!r}"
         raise IncompatibleChangeError(
-            f"property {ENCRYPTION_KEY_ID.key!r} is {old!r} and cannot be {what}: the key of a table stays for ever"
+            f"property {ENCRYPTION_KEY_ID.key!r} is {old!r} and cannot be {what}: the key of a table is permanent"
         )
     if ENCRYPTION_DATA_KEY_LENGTH.of(before) != ENCRYPTION_DATA_KEY_LENGTH.of(after):
         raise IncompatibleChangeError(
             f"property {ENCRYPTION_DATA_KEY_LENGTH.key!r} is {ENCRYPTION_DATA_KEY_LENGTH.of(before)} and cannot be changed"
-            f" to {ENCRYPTION_DATA_KEY_LENGTH.of(after)}: the length of a table's keys stays for ever"
+            f" to {ENCRYPTION_DATA_KEY_LENGTH.of(after)}: the length of a table's keys is permanent"
         )

@@ -1,4 +1,4 @@
-"""How values are shown to people: cells, times, sizes and counts, alike in every door."""
+"""Human-readable formatting of values: cells, times, sizes and counts."""
 
 import datetime as dt
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ NULL = "null"
 
 
 def cell(value: Any) -> str:
-    """A value as text."""
+    """Format a value as text."""
     match value:
         case None:
             return NULL
@@ -31,32 +31,32 @@ def cell(value: Any) -> str:
 
 
 def rfc3339(moment: dt.datetime) -> str:
-    """A time with the letter Z for UTC; without a zone if it has none."""
+    """Format a time with Z for UTC; without an offset if it has no time zone."""
     if moment.tzinfo is None:
         return moment.isoformat()
     return moment.astimezone(dt.UTC).isoformat().replace("+00:00", "Z")
 
 
 def shown_time(moment: dt.datetime) -> str:
-    """A time for people, in UTC if it has a zone."""
+    """Format a time for display, in UTC if it has a time zone."""
     if moment.tzinfo is not None:
         moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
     return moment.isoformat(sep=" ")
 
 
 def utc(timestamp_ms: int | None) -> dt.datetime | None:
-    """Milliseconds since 1970 as a time in UTC."""
+    """Convert milliseconds since the epoch to a UTC time."""
     return None if timestamp_ms is None else dt.datetime.fromtimestamp(timestamp_ms / 1000, dt.UTC)
 
 
 def minute(timestamp_ms: int | None) -> str:
-    """A time to the minute, for lines of text."""
+    """Format a time to the minute."""
     moment = utc(timestamp_ms)
     return "-" if moment is None else f"{moment:%Y-%m-%d %H:%M}"
 
 
 def size(count: float) -> str:
-    """A number of bytes for people."""
+    """Format a number of bytes."""
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if abs(count) < 1024 or unit == "TiB":
             break
@@ -65,5 +65,5 @@ def size(count: float) -> str:
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """A number with its noun."""
+    """Format a count with its noun."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"

@@ -66,7 +66,7 @@ def require(version: int, feature: Feature, what: str) -> None:
         if feature.last is not None and feature.first != feature.last:
             span = f"v{feature.first} to v{feature.last}"
         raise UnsupportedVersionError(
-            f"{what} needs {feature.label}, which {span} tables have; this table is v{version}"
+            f"{what} needs {feature.label}, which {span} tables support; this table is v{version}"
         )
 
 
@@ -74,6 +74,6 @@ def check_version(version: object, what: str = "format-version") -> int:
     """The version as a number, or an error that names the ones that exist."""
     if isinstance(version, bool) or not isinstance(version, int) or version not in ALL_VERSIONS:
         raise UnsupportedVersionError(
-            f"{what} {version!r} is not supported; icefloe knows {', '.join(map(str, ALL_VERSIONS))}"
+            f"{what} {version!r} is not supported; icefloe supports {', '.join(map(str, ALL_VERSIONS))}"
         )
     return version

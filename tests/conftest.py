@@ -1,21 +1,29 @@
 """Settings for the whole suite: one hypothesis profile that does not depend on the speed of the machine, and who runs what."""
 
+import gc
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.java_options import java_options
 from tests.written_files import checked_files
 
-pytest_plugins = ["tests.catalog.databases", "tests.catalog.tables", "tests.data.small_pieces", "tests.storage.servers"]
-"""Fixtures of several rooms: catalogs of all kinds, PostgreSQL, rows read in small pieces, S3."""
+pytest_plugins = [
+    "tests.catalog.databases",
+    "tests.catalog.tables",
+    "tests.data.small_pieces",
+    "tests.own_threads",
+    "tests.storage.servers",
+]
+"""Fixtures of several rooms: catalogs of all kinds, PostgreSQL, rows read in small pieces, threads, S3."""
 
-os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-"""For every JVM of the suite: its queries are small and many, so that optimizing their code takes longer than it saves."""
+os.environ.setdefault("JDK_JAVA_OPTIONS", " ".join(java_options()))
 
 MEMORY = "/dev/shm"
 NEEDED_MEMORY = 2 << 30
@@ -32,12 +40,14 @@ if has_memory_folder():
     # Every file and every commit waits for the disk, thousands of times, which proves nothing here.
     os.environ["TMPDIR"] = tempfile.tempdir = MEMORY
 
-ROOMS_OF_ONE_WORKER = ("tests/spark/", "tests/peers/")
-"""Tests that share a Spark, or a Spark and a Java Iceberg, which take long to start."""
+PEERS = "tests/peers/"
+"""Tests that share a Java Iceberg, which takes long to start and is asked by one worker."""
+SPARK = "tests/spark/"
+"""Tests that share a Spark, which each worker has: tests of peers need it, too."""
 
 settings.register_profile(
     "icefloe",
-    max_examples=40,
+    max_examples=30,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
@@ -56,18 +66,45 @@ def written_files_are_right(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def unit_of_work(test: str) -> str:
-    """What a test is handed to a worker with: its room, or its file."""
-    return next((room for room in ROOMS_OF_ONE_WORKER if test.startswith(room)), test.partition("::")[0])
+    """What a test is handed to a worker with: all tests of peers, or those of its file, which share what they make."""
+    return PEERS if test.startswith(PEERS) else test.partition("::")[0]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Workers take what is long first, so that they end together: peers, then files of Spark, then the others by their tests."""
+    if not hasattr(config, "workerinput"):
+        return
+    sizes = Counter(unit_of_work(each.nodeid) for each in items)
+
+    def place(item: pytest.Item) -> tuple[bool, bool, int, str]:
+        unit = unit_of_work(item.nodeid)
+        return unit != PEERS, not unit.startswith(SPARK), -sizes[unit], unit
+
+    items.sort(key=place)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Thousands of tests are made, and none of them is garbage: nothing is looked for while they are, nor among them later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """One worker runs all tests of such a room, first of all; any worker runs the tests of any other file, which share what they make.
+    """Workers take units of work in the order of the tests.
 
     The groups of pytest-xdist would say the same, but version 3.8 of it does not see them with pytest 9.2.
     """
     from xdist.scheduler import LoadScopeScheduling
 
+    config.option.loadscopereorder = False
     scheduling: Any = LoadScopeScheduling(config, log)
     scheduling._split_scope = unit_of_work
     return scheduling

@@ -228,7 +228,7 @@ def test_updates_by_identifier_columns(version: int) -> None:
     table.overwrite(rows(4, name="y"), "id = 4")
     with pytest.raises(ValidationError, match=r"updates cannot be told by \(id\)"):
         table.scan_changes(identifier_columns=["id"]).to_arrow()
-    with pytest.raises(InvalidInputError, match="'nr' is no column"):
+    with pytest.raises(InvalidInputError, match="'nr' is not a column"):
         table.scan_changes(identifier_columns=["nr"]).to_arrow()
     with pytest.raises(InvalidInputError, match="net changes"):
         table.scan_changes(identifier_columns=["id"], net_changes=True)

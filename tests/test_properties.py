@@ -82,7 +82,7 @@ def test_reserved_keys() -> None:
 
 @pytest.mark.parametrize("key", ["format_version", "FORMAT-VERSION", "format-verison", "current-shema"])
 def test_keys_that_are_almost_reserved(key: str) -> None:
-    with pytest.raises(InvalidPropertyError, match=f"'{key}' is almost '.*', which is reserved"):
+    with pytest.raises(InvalidPropertyError, match=f"'{key}' resembles '.*', which is reserved"):
         p.refuse_misspelt(["a", key])
     # Those that are reserved are another's to refuse; and not everything that has a word of them is meant so.
     p.refuse_misspelt(

@@ -193,11 +193,16 @@ def test_upserts_by_several_columns(catalog: icefloe.Catalog, version: int) -> N
 @pytest.mark.parametrize(
     ("data", "join_cols", "error", "message"),
     [
-        (rows(1, 1), ["id"], InvalidValueError, "keys more than once, such as"),
+        (rows(1, 1), ["id"], InvalidValueError, "duplicate keys, such as"),
         (rows(1), None, InvalidInputError, "no identifier fields"),
-        (rows(1), [], InvalidInputError, "at least one"),
+        (rows(1), [], InvalidInputError, "one or more top-level columns"),
         (rows(1), ["nope"], NoSuchColumnError, "nope"),
-        (rows(1).set_column(1, "region", pa.nulls(1, pa.string())), ["region"], InvalidValueError, "null in 'region'"),
+        (
+            rows(1).set_column(1, "region", pa.nulls(1, pa.string())),
+            ["region"],
+            InvalidValueError,
+            "null in the key column 'region'",
+        ),
     ],
 )
 def test_upserts_that_make_no_sense(

@@ -42,7 +42,7 @@ def test_known_versions_pass(version: int) -> None:
 
 @pytest.mark.parametrize("version", [0, 5, -1, True, "2", 2.0, None])
 def test_other_versions_are_refused_with_the_value(version: object) -> None:
-    with pytest.raises(UnsupportedVersionError, match="is not supported; icefloe knows 1, 2, 3, 4"):
+    with pytest.raises(UnsupportedVersionError, match="is not supported; icefloe supports 1, 2, 3, 4"):
         check_version(version)
 
 

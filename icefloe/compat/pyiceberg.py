@@ -27,7 +27,7 @@ def install() -> None:
         if getattr(known, "__icefloe__", False):
             return
         raise errors.StateError(
-            "PyIceberg itself is imported already; import icefloe.compat.pyiceberg before anything that imports pyiceberg"
+            "PyIceberg itself is already imported; import icefloe.compat.pyiceberg before anything that imports pyiceberg"
         )
     for name, content in _modules().items():
         module = ModuleType(name, f"icefloe in the place of {name}.")

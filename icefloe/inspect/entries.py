@@ -1,6 +1,6 @@
 """The metadata tables of files and of manifest entries, one batch of Arrow columns for each manifest."""
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -30,30 +30,10 @@ def _without_keys(columns: mf.ManifestColumns) -> mf.ManifestColumns:
     return columns.with_columns(key_metadata=pa.nulls(len(columns), pa.binary()))
 
 
-def file_batches(request: MetadataRequest) -> Generator[pa.RecordBatch, None, None]:
-    """The live files of the snapshots, those that a manifest of several snapshots holds once."""
-    content = _CONTENT.get(request.name.removeprefix("all_"))
-    return _entry_batches(
-        request, lambda manifest: content in (None, manifest.content) and manifest.has_live_files, True
-    )
-
-
 def entry_batches(request: MetadataRequest) -> Generator[pa.RecordBatch, None, None]:
-    """The entries of the snapshots, removed ones too, those that a manifest of several snapshots holds once."""
-    return _entry_batches(request, lambda _: True, False)
-
-
-def _entry_batches(
-    request: MetadataRequest, is_needed: Callable[[mf.ManifestFile], bool], live_only: bool
-) -> Generator[pa.RecordBatch, None, None]:
-    rows = EntryRows(request, live_only)
-    partition = table_partition_type(request.metadata)
-    skipped = request.skipped_manifests
-
-    def is_wanted(manifest: mf.ManifestFile) -> bool:
-        return is_needed(manifest) and manifest.manifest_path not in skipped
-
-    manifests = manifests_to_read(request, partition, is_wanted, "" if live_only else f"{_DATA_FILE}.")
+    """The live files of the snapshots, or all their entries; what a manifest of several snapshots holds comes once."""
+    manifests = entry_manifests(request)
+    rows = EntryRows(request, _is_of_files(request))
     batches = parallel.in_order(rows, manifests, request.threads([manifest for _, manifest in manifests]))
     try:
         for batch in batches:
@@ -61,6 +41,24 @@ def _entry_batches(
                 yield batch
     finally:
         batches.close()
+
+
+def entry_manifests(request: MetadataRequest) -> list[SourcedManifest]:
+    """The manifests that may hold wanted files or entries."""
+    content = _CONTENT.get(request.name.removeprefix("all_"))
+    of_files = _is_of_files(request)
+
+    def is_wanted(manifest: mf.ManifestFile) -> bool:
+        is_such = content in (None, manifest.content) and (manifest.has_live_files or not of_files)
+        return is_such and manifest.manifest_path not in request.skipped_manifests
+
+    struct = "" if of_files else f"{_DATA_FILE}."
+    return manifests_to_read(request, table_partition_type(request.metadata), is_wanted, struct)
+
+
+def _is_of_files(request: MetadataRequest) -> bool:
+    """Whether live files are asked for; entries are those of removed files too."""
+    return request.name.removeprefix("all_") != "entries"
 
 
 @dataclass(frozen=True)

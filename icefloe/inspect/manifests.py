@@ -46,7 +46,7 @@ class _SnapshotRows:
         self._known: dict[mf.ManifestFile, Row] = {}
 
     def __call__(self, snapshot: md.Snapshot) -> list[Row]:
-        source = self._request.source(snapshot)
+        source = self._request.source(snapshot.snapshot_id)
         rows = []
         for manifest in source.manifests(snapshot):
             row = self._known.get(manifest)

@@ -37,16 +37,20 @@ class _DeleteFile:
 def position_delete_batches(request: MetadataRequest) -> Generator[pa.RecordBatch, None, None]:
     """The deleted positions, file by file."""
     rows = DeleteRows(request)
-    manifests = manifests_to_read(
-        request, rows.partition, lambda manifest: manifest.content is mf.ManifestContent.DELETES
-    )
-    files = list(chain.from_iterable(parallel.in_order(rows.files, manifests, request.workers)))
-    parts = parallel.in_order(rows.ahead, files, request.workers)
+    found = parallel.in_order(rows.files, delete_manifests(request), request.workers)
+    parts = parallel.in_order(rows.ahead, chain.from_iterable(found), request.workers)
     try:
         for part in parts:
             yield from request.narrowed(part)
     finally:
         parts.close()
+        found.close()
+
+
+def delete_manifests(request: MetadataRequest) -> list[SourcedManifest]:
+    """The manifests that may hold wanted delete files."""
+    partition = table_partition_type(request.metadata)
+    return manifests_to_read(request, partition, lambda manifest: manifest.content is mf.ManifestContent.DELETES)
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,9 @@ def manifests_to_read(
 
     `partition` is the table's partition type, `struct` names the one that the columns of files are in, with a dot.
     """
+    if request.manifests is not None:
+        sources = {snapshot_id: request.source(snapshot_id) for snapshot_id, _ in request.manifests}
+        return [(sources[snapshot_id], manifest) for snapshot_id, manifest in request.manifests]
     sourced = [pair for pair in _manifests_of(request) if is_needed(pair[1])]
     if not request.is_filtered or not sourced:
         return sourced
@@ -79,7 +82,7 @@ def manifests_to_read(
 
 def _manifests_of(request: MetadataRequest) -> Iterator[SourcedManifest]:
     seen: set[str] = set()
-    sources = [request.source(snapshot) for snapshot in request.snapshots]
+    sources = [request.source(snapshot.snapshot_id) for snapshot in request.snapshots]
 
     def read(index: int) -> Sequence[mf.ManifestFile]:
         return sources[index].manifests(request.snapshots[index])

@@ -36,6 +36,8 @@ class MetadataRequest:
     """How much may be in memory ahead of whoever reads a stream, about; None if all of it is kept anyway."""
     skipped_manifests: frozenset[str] = frozenset()
     """Manifests whose files are not asked for, by path."""
+    manifests: tuple[tuple[int, mf.ManifestFile], ...] | None = None
+    """The manifests to read, with the snapshots that they are of, if somebody has chosen them already."""
 
     @cached_property
     def filter_schema(self) -> Schema:
@@ -59,9 +61,9 @@ class MetadataRequest:
         largest = max(manifest.manifest_length for manifest in manifests) * _MEMORY_PER_BYTE
         return max(1, min(self.workers, self.read_ahead_bytes // (2 * max(1, largest))))
 
-    def source(self, snapshot: md.Snapshot) -> planning.ManifestSource:
+    def source(self, snapshot_id: int) -> planning.ManifestSource:
         """Where the manifests of a snapshot come from; they are read once, so nothing is kept of them."""
-        return planning.ManifestSource(self.metadata, self.storage, snapshot.snapshot_id, self.metadata.schema())
+        return planning.ManifestSource(self.metadata, self.storage, snapshot_id, self.metadata.schema())
 
     def matching(self, rows: pa.RecordBatch) -> pa.Array:
         """For each row of a batch that has the columns of the filter, whether it matches."""

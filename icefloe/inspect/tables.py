@@ -1,7 +1,7 @@
 """What can be read of a table about itself: the metadata tables by name, narrowed to rows, columns and a snapshot."""
 
 import datetime as dt
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypedDict, Unpack
@@ -9,14 +9,10 @@ from typing import TypedDict, Unpack
 import pyarrow as pa
 
 from icefloe import errors, expressions as ex, metadata as md, planning
-from icefloe.inspect.entries import entry_batches, file_batches
-from icefloe.inspect.manifests import manifest_batches
 from icefloe.inspect.partition_statistics import partition_statistics_table
-from icefloe.inspect.partitions import partition_batches
-from icefloe.inspect.position_deletes import position_delete_batches
+from icefloe.inspect.parts import MetadataPart, batches_of, parts_of
 from icefloe.inspect.request import MetadataRequest
 from icefloe.inspect.schemas import TABLE_NAMES, metadata_table_schema
-from icefloe.inspect.snapshots import snapshot_batches
 from icefloe.inspect.statistics import statistics_table
 from icefloe.schema import Schema, select
 from icefloe.storage import Storage
@@ -28,19 +24,6 @@ OF_ONE_SNAPSHOT = frozenset(
 
 READ_AHEAD_BYTES = 256 << 20
 """How much of a stream is in memory ahead of the one who reads it, about."""
-
-_BATCHES: dict[str, Callable[[MetadataRequest], Iterator[pa.RecordBatch]]] = {
-    "entries": entry_batches,
-    "all_entries": entry_batches,
-    "history": snapshot_batches,
-    "metadata_log_entries": snapshot_batches,
-    "snapshots": snapshot_batches,
-    "refs": snapshot_batches,
-    "manifests": manifest_batches,
-    "all_manifests": manifest_batches,
-    "partitions": partition_batches,
-    "position_deletes": position_delete_batches,
-}
 
 
 class Narrowing(TypedDict, total=False):
@@ -103,12 +86,20 @@ class MetadataScan:
     def to_arrow(self) -> pa.Table:
         """All rows as a `pyarrow.Table`."""
         request = self._request()
-        return pa.Table.from_batches(list(_BATCHES.get(self.name, file_batches)(request)), request.arrow_schema)
+        return pa.Table.from_batches(list(batches_of(request)), request.arrow_schema)
 
     def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream of Arrow batches: nothing is read before it is asked for, and little ahead of that."""
-        request = self._request(READ_AHEAD_BYTES)
-        return pa.RecordBatchReader.from_batches(request.arrow_schema, _BATCHES.get(self.name, file_batches)(request))
+        request = self.request()
+        return pa.RecordBatchReader.from_batches(request.arrow_schema, batches_of(request))
+
+    def parts(self) -> list[MetadataPart]:
+        """The parts in which `request` can be read, apart from each other; none if all rows are to be read at once."""
+        return parts_of(self._request())
+
+    def request(self) -> MetadataRequest:
+        """What is asked of the table, for who reads it in parts."""
+        return self._request(READ_AHEAD_BYTES)
 
     def _request(self, read_ahead_bytes: int | None = None) -> MetadataRequest:
         return MetadataRequest(

@@ -31,17 +31,19 @@ from icefloe.manifests.list_codec import (
 )
 from icefloe.manifests.metrics import MetricColumns, list_offsets
 from icefloe.manifests.of_snapshot import ManifestCache, SnapshotManifests, error_of_snapshot, list_place
-from icefloe.manifests.reader import Read, decode_manifest, read_manifest
+from icefloe.manifests.reader import Read, decode_manifest, opened_manifest, read_manifest
 from icefloe.manifests.relocation import relocated_list, relocated_manifest, with_paths, with_text_bounds
 from icefloe.manifests.sealing import (
     is_encrypted,
     key_of_file,
+    key_of_manifest,
     list_key,
     open_file,
     plain_size,
     range_reader,
     sealed,
     sealed_file,
+    statistics_reader,
     unsealed,
 )
 from icefloe.manifests.summaries import (

@@ -16,7 +16,7 @@ from icefloe import avro, errors, metadata as md
 from icefloe.encryption import FileKey
 from icefloe.manifests.inheritance import assign_first_row_ids, assign_sequence_numbers
 from icefloe.manifests.reader import Read, decode_rows
-from icefloe.manifests.sealing import unsealed
+from icefloe.manifests.sealing import sealed, unsealed
 from icefloe.manifests.values import ManifestContent, ManifestFile, PartitionFieldSummary
 from icefloe.schema import JSON, Schema, arrow_value_type, schema_to_json, types
 from icefloe.versions import Feature, allows, check_version
@@ -203,6 +203,8 @@ class EncodedList:
     manifests: tuple[ManifestFile, ...]
     added_rows: int | None
     """None where the version has no row lineage."""
+    key: FileKey | None = None
+    """The key of the bytes, in an encrypted table."""
 
 
 def encode_manifest_list(
@@ -215,8 +217,9 @@ def encode_manifest_list(
     first_row_id: int | None = None,
     codec: str = "gzip",
     table_location: str | None = None,
+    key_length: int | None = None,
 ) -> EncodedList:
-    """The manifest list of a snapshot.
+    """The manifest list of a snapshot, encrypted with a new key if a key length is given.
 
     Manifests without a sequence number get the snapshot's, data manifests without row ids get theirs here.
     """
@@ -246,7 +249,8 @@ def encode_manifest_list(
     columns = list_columns(manifests, struct, paths)
     for count, rows in avro.encode_rows(struct, columns, len(manifests)):
         parts.append(avro.container_block(count, avro.deflate(name, rows), sync))
-    return EncodedList(b"".join(parts), tuple(manifests), added_rows)
+    data, key = sealed(b"".join(parts), key_length)
+    return EncodedList(data, tuple(manifests), added_rows, key)
 
 
 def list_schema(version: int) -> Schema:

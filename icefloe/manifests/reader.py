@@ -43,19 +43,24 @@ def read_manifest(
     locations under `table_location`. `committed` is off for manifests of a commit under way, whose entries still wait for
     their numbers. Several threads may decode a large one.
     """
-    key, data = key_of_manifest(manifest), read(manifest.manifest_path)
-    is_parquet = data[:4] in PARQUET_MAGICS
+    data, key = opened_manifest(manifest, read(manifest.manifest_path))
     columns = decode_manifest(
-        data if is_parquet else unsealed(data, key, manifest.manifest_path),
+        data,
         manifest.manifest_path,
         wanted,
-        key=key if is_parquet else None,
+        key=key,
         partition_type=partition_type,
         spec_id=manifest.partition_spec_id,
         threads=threads,
         limits=limits,
     )
     return inherit(columns, manifest, committed=committed).resolved(table_location)
+
+
+def opened_manifest(manifest: ManifestFile, data: bytes) -> tuple[bytes, FileKey | None]:
+    """The bytes of a manifest file as `decode_manifest` takes them, and the key if it is Parquet, which decrypts itself."""
+    key = key_of_manifest(manifest)
+    return (data, key) if data[:4] in PARQUET_MAGICS else (unsealed(data, key, manifest.manifest_path), None)
 
 
 def decode_manifest(

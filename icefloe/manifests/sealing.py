@@ -24,13 +24,13 @@ def list_key(
     if snapshot.key_id is None:
         if is_encrypted(metadata):
             raise EncryptionError(
-                f"snapshot {snapshot.snapshot_id} has no key, and the table is encrypted: its manifest list is in clear, and"
-                " may be anybody's"
+                f"snapshot {snapshot.snapshot_id} has no key, but the table is encrypted: its manifest list is in plain text and"
+                " may come from anyone"
             )
         return None
     if keyring is None:
         raise EncryptionError(
-            f"the manifest list {snapshot.manifest_list} of snapshot {snapshot.snapshot_id} is encrypted, and the catalog has"
+            f"the manifest list {snapshot.manifest_list} of snapshot {snapshot.snapshot_id} is encrypted, but the catalog has"
             " no KMS to open it; set encryption.kms-type, or encryption.kms-impl, where the catalog is loaded"
         )
     return keyring.list_key(metadata, snapshot)
@@ -131,3 +131,19 @@ def plain_size(file: DataFile, storage: Storage) -> int:
         return file.file_size_in_bytes
     with open_file(file, storage) as source:
         return source.size()
+
+
+def statistics_reader(
+    metadata: md.TableMetadata, file: md.StatisticsFile, storage: Storage
+) -> tuple[Callable[[int, int], bytes] | None, int]:
+    """How (offset, length) of a statistics file is read in plain bytes, and how many it has; None if others know its key."""
+    location = metadata.resolve(file.statistics_path)
+    if file.key_metadata is None:
+        return partial(storage.read_range, location), file.file_size_in_bytes
+    if encryption.statistics_key_id(metadata, file) is None:
+        return None, file.file_size_in_bytes
+    if storage.keyring is None:
+        raise EncryptionError(f"{location} is encrypted, but the catalog has no KMS to open it")
+    key = storage.keyring.statistics_key(metadata, file)
+    plain = encryption.open_stream(storage.read(location), key, location)
+    return lambda offset, length: plain[offset : offset + length], len(plain)

@@ -288,5 +288,5 @@ def _check_partition_source(field: PartitionField, schema: Schema) -> None:
         if not field.transform.can_transform(source.field_type):
             raise errors.IncompatibleChangeError(
                 f"partition field {field.name!r} is {field.transform} of column {source.name!r},"
-                f" which does not take the type {source.field_type} that the column has now"
+                f" which does not support the current type of the column, {source.field_type}"
             )

@@ -118,10 +118,14 @@ def add_encryption_key(metadata: TableMetadata, key: EncryptedKey) -> TableMetad
 def remove_encryption_key(metadata: TableMetadata, key_id: str) -> TableMetadata:
     """The table without an encryption key, which nothing needs any more."""
     needing = [f"snapshot {each.snapshot_id}" for each in metadata.snapshots if each.key_id == key_id]
+    # A statistics file says in its key metadata which entry has its key.
+    needing += [
+        f"statistics of {each.snapshot_id}" for each in metadata.statistics if each.key_metadata == key_id.encode()
+    ]
     needing += [f"key {each.key_id!r}" for each in metadata.encryption_keys if each.encrypted_by_id == key_id]
     if needing and any(each.key_id == key_id for each in metadata.encryption_keys):
         raise errors.EncryptionError(
-            f"encryption key {key_id!r} cannot be removed: {needing[0]} could not be opened any more"
+            f"encryption key {key_id!r} cannot be removed: {needing[0]} could no longer be opened"
         )
     return metadata.changed(encryption_keys=tuple(key for key in metadata.encryption_keys if key.key_id != key_id))
 
@@ -142,7 +146,7 @@ def _check_form(metadata: TableMetadata, snapshot: Snapshot) -> None:
         require(version, Feature.ENCRYPTION_KEYS, f"{name} with key {snapshot.key_id!r}")
     elif props.ENCRYPTION_KEY_ID.of(metadata.properties) is not None:
         raise errors.EncryptionError(
-            f"{name} has no key, and the table is encrypted: its manifest list would be in clear; write it with a client that"
+            f"{name} has no key, but the table is encrypted: its manifest list would be in plain text; write it with a client that"
             " encrypts"
         )
     if snapshot.first_row_id is not None:

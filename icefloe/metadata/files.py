@@ -22,9 +22,7 @@ _NAME = re.compile(r"(?:.*/)?(?:v(?P<file>\d+)|(?P<store>\d+)-[^/]*?)(?P<gz>\.gz
 def table_location(metadata: TableMetadata) -> str:
     """Where the table's files go; metadata that leaves it to the catalog must have been completed by that."""
     if metadata.location is None:
-        raise InvalidLocationError(
-            "the table's metadata has no location, so there is no place for new files; the catalog must supply one"
-        )
+        raise InvalidLocationError("the table metadata has no location for new files; the catalog must supply one")
     return metadata.location
 
 

@@ -1,12 +1,10 @@
-"""Requirements: conditions on the current metadata under which a commit may go ahead, and which ones a commit needs."""
+"""Requirements: conditions on the current metadata under which a commit may go ahead."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
 from icefloe.errors import CommitFailed, InvalidInputError
-from icefloe.metadata import updates as up
-from icefloe.metadata.refs import MAIN_BRANCH
 from icefloe.metadata.table import TableMetadata
 from icefloe.metadata.view import ViewMetadata
 
@@ -148,72 +146,10 @@ Requirement = TableRequirement | ViewRequirement
 """Every condition on either."""
 
 
-def requirements_for(base: TableMetadata | None, updates: Sequence[up.TableUpdate]) -> tuple[TableRequirement, ...]:
-    """The requirements of updates built on `base`; without a base they create the table."""
-    if base is None:
-        return (AssertCreate(),)
-    return _distinct(_identity(base), (requirement for update in updates for requirement in _relied_on(base, update)))
-
-
 def check_all(requirements: Sequence[Requirement], state: State) -> None:
     """Fail at the first requirement that does not hold."""
     for requirement in requirements:
         requirement.check(state)
-
-
-def _identity(base: TableMetadata) -> Iterator[TableRequirement]:
-    # Only v1 tables may lack a UUID.
-    if base.table_uuid is not None:
-        yield AssertTableUUID(base.table_uuid)
-
-
-def _assigned_ids(base: TableMetadata, update: up.TableUpdate) -> Iterator[TableRequirement]:
-    match update:
-        case up.AddSchemaUpdate():
-            yield AssertLastAssignedFieldId(base.last_column_id)
-        case up.AddPartitionSpecUpdate():
-            yield AssertLastAssignedPartitionId(base.last_partition_id)
-        case _:
-            pass
-
-
-def _relied_on(base: TableMetadata, update: up.TableUpdate) -> Iterator[TableRequirement]:
-    match update:
-        case up.SetSnapshotRefUpdate(name, _):
-            ref = base.refs.get(name)
-            yield AssertRefSnapshotId(name, None if ref is None else ref.snapshot_id)
-        case up.SetCurrentSchemaUpdate():
-            yield AssertCurrentSchemaId(base.current_schema_id)
-        case up.SetDefaultSpecUpdate():
-            yield AssertDefaultSpecId(base.default_spec_id)
-        case up.SetDefaultSortOrderUpdate():
-            yield AssertDefaultSortOrderId(base.default_sort_order_id)
-        case up.RemoveSnapshotRefUpdate(name):
-            ref = base.refs.get(name)
-            yield AssertRefSnapshotId(name, None if ref is None else ref.snapshot_id)
-        case up.RemoveSnapshotsUpdate():
-            # A ref to one of them would go with it. Of refs that come in between, no requirement can tell.
-            for name, ref in base.refs.items():
-                yield AssertRefSnapshotId(name, ref.snapshot_id)
-        case up.RemoveSchemasUpdate():
-            yield AssertCurrentSchemaId(base.current_schema_id)
-            yield from _branches(base)
-        case up.RemovePartitionSpecsUpdate():
-            yield AssertDefaultSpecId(base.default_spec_id)
-            yield from _branches(base)
-        case _:
-            yield from _assigned_ids(base, update)
-
-
-def _branches(base: TableMetadata) -> Iterator[TableRequirement]:
-    """No branch moved, so no new snapshot needs what is removed."""
-    for name, ref in base.refs.items():
-        if ref.is_branch and name != MAIN_BRANCH:
-            yield AssertRefSnapshotId(name, ref.snapshot_id)
-
-
-def _distinct(*parts: Iterator[TableRequirement]) -> tuple[TableRequirement, ...]:
-    return tuple(dict.fromkeys(requirement for part in parts for requirement in part))
 
 
 def _table(state: State, requirement: Requirement) -> TableMetadata:

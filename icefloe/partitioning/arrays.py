@@ -28,9 +28,9 @@ NANOS_PER_MICRO = 1000
 def transform_array(transform: tr.Transform, array: Column, field_type: types.IcebergType) -> Column:
     """The partition values of a column of the type: an `Array` for an `Array`, a `ChunkedArray` for a `ChunkedArray`."""
     if isinstance(transform, tr.UnknownTransform):
-        raise InvalidTransformError(f"transform {transform.text!r} is not known, so it cannot be applied")
+        raise InvalidTransformError(f"transform {transform.text!r} is unknown, so it cannot be applied")
     if not transform.can_transform(field_type):
-        raise InvalidTransformError(f"transform {transform} does not take columns of type {field_type}")
+        raise InvalidTransformError(f"transform {transform} does not support columns of type {field_type}")
     if isinstance(array, pa.ChunkedArray):
         chunks = [_transform(transform, chunk, field_type) for chunk in array.chunks]
         return pa.chunked_array(chunks, type_to_arrow(transform.result_type(field_type)))

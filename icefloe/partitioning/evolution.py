@@ -260,5 +260,5 @@ def _term(source: str | Term, transform: tr.Transform | str | None) -> Term:
     else:
         term = Term(tr.parse_transform(transform) if isinstance(transform, str) else transform, column_name(source))
     if isinstance(term.transform, tr.UnknownTransform):
-        raise InvalidTransformError(f"transform {term.transform.text!r} is not known; write one such as 'bucket[16]'")
+        raise InvalidTransformError(f"transform {term.transform.text!r} is unknown; use one such as 'bucket[16]'")
     return term

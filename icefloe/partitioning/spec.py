@@ -124,7 +124,7 @@ def check_writable(spec: PartitionSpec) -> None:
             several = " of several columns" if len(field.source_ids) > 1 else ""
             raise InvalidPartitionSpecError(
                 f"partition field {field.name!r} of spec {spec.spec_id} has the transform {field.transform.text!r}{several},"
-                " which is not known, so nothing can be written under it; remove the field with update_spec() first"
+                " which is unknown, so nothing can be written with it; remove the field with update_spec() first"
             )
 
 

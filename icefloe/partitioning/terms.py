@@ -61,7 +61,7 @@ def parse_term(text: str) -> Term:
         number, column = _number_and_column(text, name, arguments)
         return Term(parametrized(number), column)
     known = ", ".join((*_ONE_ARGUMENT, *_WITH_NUMBER))
-    raise InvalidTransformError(f"transform {match[1]!r} in {text!r} is not known; transforms are {known}")
+    raise InvalidTransformError(f"transform {match[1]!r} in {text!r} is unknown; transforms are {known}")
 
 
 def written(text: object) -> str:
@@ -93,7 +93,7 @@ def find_source(term: Term, schema: Schema, case_sensitive: bool = True) -> Nest
     field = schema.find_field(term.column, case_sensitive)
     if not term.transform.can_transform(field.field_type):
         raise InvalidTransformError(
-            f"{term} is not possible: transform {term.transform} does not take columns of type {field.field_type}"
+            f"{term} is not possible: transform {term.transform} does not support columns of type {field.field_type}"
         )
     return field
 
@@ -109,7 +109,9 @@ def source_problem(transform: tr.Transform, source_ids: tuple[int, ...], schema:
         if not isinstance(source.field_type, types.PrimitiveType):
             return f"source column {source.name!r} is of type {source.field_type}; it must be primitive"
         if not transform.can_transform(source.field_type):
-            return f"transform {transform} does not take columns of type {source.field_type}, like {source.name!r}"
+            return (
+                f"transform {transform} does not support columns of type {source.field_type}, such as {source.name!r}"
+            )
         for parent in schema.ancestors(source_id):
             if not isinstance(parent.field_type, types.StructType):
                 return f"source column {source.name!r} is inside the list or map {parent.name!r}"

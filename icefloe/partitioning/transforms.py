@@ -59,9 +59,9 @@ class Transform:
     def apply(self, value: Value, source_type: types.IcebergType) -> Value:
         """The partition value of a column value."""
         if not self.can_transform(source_type):
-            raise InvalidTransformError(f"transform {self} does not take columns of type {source_type}")
+            raise InvalidTransformError(f"transform {self} does not support columns of type {source_type}")
         if isinstance(self, UnknownTransform):
-            raise InvalidTransformError(f"transform {self.text!r} is not known, so it cannot be applied")
+            raise InvalidTransformError(f"transform {self.text!r} is unknown, so it cannot be applied")
         if value is None or isinstance(self, VoidTransform):
             return None
         try:

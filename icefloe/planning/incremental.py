@@ -108,8 +108,8 @@ class _RangeScan:
         oldest = snapshots[-1]
         if self.from_snapshot_id is None and oldest.parent_snapshot_id is not None:
             raise errors.NoSuchSnapshotError(
-                f"snapshot {oldest.parent_snapshot_id} has expired, so that rows which it and those before it added would be"
-                f" left out; scan snapshot {oldest.snapshot_id} for all rows of that moment, and start after it"
+                f"snapshot {oldest.parent_snapshot_id} has expired, so rows added by it and earlier snapshots would be"
+                f" missing; scan snapshot {oldest.snapshot_id} for all rows at that point, and start after it"
             )
         if self.from_snapshot_id is not None and oldest.parent_snapshot_id != self.from_snapshot_id:
             raise errors.StateError(
@@ -133,8 +133,8 @@ class IncrementalAppendScan(_RangeScan):
         for snapshot in snapshots:
             if snapshot.operation is None:
                 raise errors.StateError(
-                    f"the summary of snapshot {snapshot.snapshot_id} does not say whether it appended rows, so that some could be"
-                    " left out; read the changes instead"
+                    f"the summary of snapshot {snapshot.snapshot_id} does not say whether it appended rows, so some could be"
+                    " missing; read the changes instead"
                 )
         return [snapshot for snapshot in snapshots if snapshot.operation == md.Operation.APPEND]
 
@@ -310,7 +310,7 @@ def _shown_name(name: str, shown: Schema, case_sensitive: bool) -> str:
         if column.name == name or (not case_sensitive and column.name.lower() == name.lower()):
             return column.name
     names = ", ".join(column.name for column in shown.fields)
-    raise errors.InvalidInputError(f"identifier column {name!r} is no column of the changes; they have {names}")
+    raise errors.InvalidInputError(f"identifier column {name!r} is not a column of the changes; they have {names}")
 
 
 def _names(deletes: Sequence[mf.DataFile]) -> set[tuple[str, int | None]]:

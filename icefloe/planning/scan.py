@@ -1,4 +1,4 @@
-"""A scan of one snapshot: which rows and columns are wanted, as a value that is refined by copies."""
+"""A scan of one snapshot: an immutable description of rows and columns to read."""
 
 import datetime as dt
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -23,22 +23,22 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 class Planner(Protocol):
-    """What finds the files of a scan: this library in the manifests, or a service that knows the table."""
+    """Finds the files of a scan: from manifests, or by asking a service."""
 
     def plan_files(self, scan: "TableScan") -> Generator[FileScanTask, None, None]:
-        """A task for each data file that may hold a wanted row; closing it ends the work."""
+        """Yield a task for each data file that may contain matching rows; close the generator to stop early."""
 
 
 class ServicePlanner:
-    """Base of planners that ask a service. Their tasks have no sequence numbers, and manifests may be out of reach here."""
+    """Base class of planners that ask a service. Their tasks have no sequence numbers; manifests may be inaccessible."""
 
 
 @dataclass(frozen=True)
 class TableScan:
-    """What to read of a table: rows by a filter, columns by name, a snapshot by at most one of id, ref and time.
+    """What to read from a table: a row filter, column names, and a snapshot by at most one of id, ref and time.
 
-    `limit` is how many rows are enough: a plan may stop early for it, but never gives fewer if there are more.
-    `options` are those of `planning.options`, and `read.split.*` over the table's own.
+    `limit` is the number of rows needed: a plan may stop early, but never returns fewer rows if there are more.
+    `options` are those of `planning.options`, and `read.split.*` to override the table's properties.
     """
 
     metadata: md.TableMetadata
@@ -55,37 +55,37 @@ class TableScan:
     reporter: Reporter = field(default_factory=LoggingReporter, compare=False, repr=False)
     keep_metrics: bool = False
     whole_files: bool = False
-    """Whether other rows of the planned files will be read, too: tasks have all deletes of their files then, not only those of
-    rows that match. Whoever rewrites files needs this."""
+    """Whether all rows of the planned files will be read: tasks then have all deletes of their files, not only those that
+    affect matching rows. Rewrites of files need this."""
     planner: Planner | None = field(default=None, compare=False, repr=False)
-    """None plans by the manifests of the snapshot."""
+    """None to plan from the manifests of the snapshot."""
     table_name: str = field(default="", compare=False, repr=False)
-    """What reports call the table."""
+    """Table name for reports."""
     _newest: list[Progress] = field(default_factory=list, init=False, compare=False, repr=False)
-    """The progress of the newest plan, if there was one; the plan itself is not kept, so that it closes with its reader."""
+    """Progress of the latest plan, if any; the plan itself is not kept, so that it closes with its reader."""
     _lent: list[Storage] = field(default_factory=list, init=False, compare=False, repr=False)
-    """The storage that came with the newest plan of another planner, if one did."""
+    """Storage provided with the latest plan of a service, if any."""
 
     def __post_init__(self) -> None:
         check_names(self.selected_fields, "a scan")
         object.__setattr__(self, "selected_fields", tuple(self.selected_fields))
         limit: object = self.limit
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
-            raise errors.InvalidInputError(f"the limit of a scan is {limit!r}; it must be a whole number, 0 or more")
+            raise errors.InvalidInputError(f"limit must be a non-negative integer, not {limit!r}")
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Neither threads nor cached manifests go along.
+        # Threads and cached manifests are not pickled.
         state = {each.name: getattr(self, each.name) for each in fields(self) if each.init and each.name != "cache"}
         return partial(type(self), **state), ()
 
     # -- refined copies
 
     def filter(self, row_filter: str | ex.Expression) -> Self:
-        """Only rows that match this too."""
+        """Return a scan that also applies this filter."""
         return replace(self, row_filter=parsed_filter(self.row_filter) & parsed_filter(row_filter))
 
     def select(self, *names: str) -> Self:
-        """Only these columns; of columns that were selected before, only those among them."""
+        """Return a scan of these columns only, among those selected before."""
         if "*" in self.selected_fields:
             metadata = [name for name in self.selected_fields if name != "*" and name not in names]
             return replace(self, selected_fields=(*names, *metadata) if "*" in names else names)
@@ -93,41 +93,41 @@ class TableScan:
         return replace(self, selected_fields=kept)
 
     def use_ref(self, name: str) -> Self:
-        """The snapshot of a branch or tag."""
+        """Return a scan of a branch or tag."""
         return replace(self, ref=name)._checked()
 
     def use_snapshot(self, snapshot_id: int) -> Self:
-        """The snapshot of that id."""
+        """Return a scan of the snapshot with an id."""
         return replace(self, snapshot_id=snapshot_id)._checked()
 
     def as_of_time(self, moment: int | dt.datetime) -> Self:
-        """The snapshot that was current at that time, in milliseconds since 1970 or as a datetime with a zone."""
+        """Return a scan of the snapshot that was current at a time, in epoch milliseconds or as a datetime with a time zone."""
         return replace(self, as_of=moment)._checked()
 
     def with_limit(self, limit: int | None) -> Self:
-        """So many rows are enough."""
+        """Return a scan with a row limit."""
         return replace(self, limit=limit)
 
     def with_case_sensitive(self, case_sensitive: bool = True) -> Self:
-        """Whether names of columns must match in case."""
+        """Return a scan with case-sensitive or case-insensitive column names."""
         return replace(self, case_sensitive=case_sensitive)
 
     def with_option(self, key: str, value: str) -> Self:
-        """One option set."""
+        """Return a scan with an option set."""
         return replace(self, options={**self.options, key: value})
 
     def with_metrics(self) -> Self:
-        """Tasks with the metrics of all columns of their data files."""
+        """Return a scan whose tasks include the metrics of all columns of their data files."""
         return replace(self, keep_metrics=True)
 
     def _checked(self) -> Self:
         self.snapshot()
         return self
 
-    # -- what is read
+    # -- snapshot and columns
 
     def snapshot(self) -> md.Snapshot | None:
-        """The snapshot that is read; None of a table without any."""
+        """Return the snapshot to read; None if the table has none."""
         return self._snapshot
 
     @cached_property
@@ -136,7 +136,7 @@ class TableScan:
 
     @cached_property
     def schema(self) -> Schema:
-        """All columns that rows of the snapshot have."""
+        """Return the full schema of the scan."""
         is_past = self.snapshot_id is not None or self.as_of is not None
         return schema_of_scan(self.metadata, self.snapshot(), self.ref, is_past)
 
@@ -146,20 +146,20 @@ class TableScan:
         return ex.bind(parsed_filter(self.row_filter), self.schema, self.case_sensitive)
 
     def projection(self) -> Schema:
-        """The columns that are read, in the schema's order, and the metadata columns that are selected, in theirs.
+        """Return the selected columns in schema order, followed by the selected metadata columns.
 
-        A scan that selects values inside of variants is refused: they are no columns of the table, and only Arrow rows have them.
+        Raises an error if the scan selects values inside variants: these are not table columns, and available only in Arrow rows.
         """
         if self.extracted:
             raise errors.InvalidInputError(
-                f"{next(iter(self.extracted))!r} is inside of a variant, which can be selected for rows in Arrow alone "
-                "(to_arrow and what is like it); on Spark use variant_get in the query"
+                f"{next(iter(self.extracted))!r} is inside a variant, which can be selected only for Arrow rows "
+                "(to_arrow and similar methods); on Spark use variant_get in the query"
             )
         return self.table_columns()
 
     @cached_property
     def extracted(self) -> dict[str, ex.BoundExtract]:
-        """What is selected of the inside of variants, such as `doc:a.b::int`, by the texts that select it."""
+        """Return selected values inside variants, such as `doc:a.b::int`, by the selecting text."""
         others = [name for name in self.selected_fields if name != "*" and self._metadata_column(name) is None]
         terms = {
             name: term
@@ -169,7 +169,7 @@ class TableScan:
         return {name: ex.bind_extract(term, self.schema, self.case_sensitive) for name, term in terms.items()}
 
     def table_columns(self) -> Schema:
-        """The columns of the table that are shown, as `projection`, beside what is `extracted`."""
+        """Return the selected table columns like `projection`, but without an error if values are `extracted`."""
         metadata = {
             name: column for name in self.selected_fields if (column := self._metadata_column(name)) is not None
         }
@@ -197,36 +197,36 @@ class TableScan:
 
     @cached_property
     def settings(self) -> ScanOptions:
-        """The options, read and checked."""
+        """Return the parsed and validated options."""
         return scan_options(self.options, self.metadata.properties)
 
     def plan_files(self) -> Generator[FileScanTask, None, None]:
-        """A task for each data file that may hold a wanted row; close it to stop early."""
+        """Yield a task for each data file that may contain matching rows; close the generator to stop early."""
         if self.planner is not None:
             return self.planner.plan_files(self)
         plan = self.plan()
         return _nothing() if plan is None else plan.tasks()
 
     def plan_tasks(self) -> Iterator[CombinedScanTask]:
-        """Work of even size: files split and put together by `read.split.*`."""
+        """Yield balanced tasks: files split and combined according to `read.split.*`."""
         return pack_tasks(self.plan_files(), self.settings)
 
     @property
     def is_planned_elsewhere(self) -> bool:
-        """Whether a service plans it, from manifests that perhaps cannot be read here."""
+        """Whether a service plans this scan, from manifests that may be inaccessible to this client."""
         return isinstance(self.planner, ServicePlanner)
 
     @property
     def file_storage(self) -> Storage:
-        """Where the files of the newest plan are read: a planner may have credentials for them alone."""
+        """Return the storage for the files of the latest plan: a service may issue credentials for just these files."""
         return self._lent[0] if self._lent else self.storage
 
     def lend(self, storage: Storage) -> None:
-        """Read the files of the newest plan there; planners call this before they return."""
+        """Set the storage for the files of the latest plan; called by planners."""
         self._lent[:] = [storage]
 
     def plan(self, metrics_of: tuple[int, ...] = ()) -> Plan | None:
-        """The plan in columns, as batches, by the manifests; None if there is no snapshot. Metrics of these fields are kept."""
+        """Plan from manifests, in columnar batches with the metrics of some fields; None if there is no snapshot."""
         snapshot = self.snapshot()
         if snapshot is None:
             return None
@@ -247,7 +247,7 @@ class TableScan:
 
     @property
     def report(self) -> ScanReport | None:
-        """What the newest plan of this scan did so far; None before the first."""
+        """Return the report of the latest plan so far; None before the first plan."""
         return self._newest[0].report() if self._newest else None
 
 
@@ -259,7 +259,7 @@ def plan_entries(
     *,
     with_deletes: bool = True,
 ) -> Plan:
-    """The plan of a scan over some files alone: the chosen entries of these manifests of a snapshot."""
+    """Plan a scan over selected entries of manifests of a snapshot."""
     source = ManifestSource(scan.metadata, scan.storage, snapshot.snapshot_id, scan.schema, scan.cache)
     request = PlanRequest(
         source, scan.bound_filter, scan.settings, lambda: manifests, entries, with_deletes=with_deletes
@@ -268,7 +268,7 @@ def plan_entries(
 
 
 def single_file_deletes(scan: TableScan) -> frozenset[str]:
-    """The paths of the live delete files of a snapshot whose rows are all about one data file, by their bounds too."""
+    """Return the paths of live delete files that apply to a single data file, also judged by their bounds."""
     snapshot = scan.snapshot()
     if snapshot is None:
         return frozenset()
@@ -287,30 +287,28 @@ def _nothing() -> Generator[FileScanTask, None, None]:
 
 
 def parsed_filter(row_filter: str | ex.Expression | None) -> ex.Expression:
-    """A filter as users give it; none, or an empty text, is true of every row."""
+    """Parse a filter given by a user; none, or an empty text, matches every row."""
     is_blank = isinstance(row_filter, str) and not row_filter.strip()
     return ex.AlwaysTrue() if is_blank else ex.as_expression(row_filter)
 
 
 def check_names(names: object, what: str) -> None:
-    """Fail unless these are names of columns."""
+    """Raise an error unless these are column names."""
     if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-        raise errors.InvalidInputError(f"the columns of {what} are {names!r}; give a tuple of names")
+        raise errors.InvalidInputError(f"the columns of {what} must be a tuple of names, not {names!r}")
 
 
 def choose_snapshot(
     metadata: md.TableMetadata, snapshot_id: int | None, ref: str | None, as_of: int | dt.datetime | None
 ) -> md.Snapshot | None:
-    """The snapshot that is asked for, by at most one of id, ref and time; the current one otherwise.
+    """Return the snapshot selected by at most one of id, ref and time; by default the current one.
 
-    None is an empty table, or an empty `main`.
+    None if the table or `main` is empty.
     """
     choices = {"snapshot id": snapshot_id, "ref": ref, "time": as_of}
     named = [what for what, value in choices.items() if value is not None]
     if len(named) > 1:
-        raise errors.InvalidInputError(
-            f"a scan reads one snapshot, but a {' and a '.join(named)} are given; give one of them"
-        )
+        raise errors.InvalidInputError(f"a scan reads one snapshot; give only one of {' and '.join(named)}")
     if snapshot_id is not None:
         return metadata.snapshot(snapshot_id)
     if as_of is not None:
@@ -319,7 +317,7 @@ def choose_snapshot(
 
 
 def schema_of_scan(metadata: md.TableMetadata, snapshot: md.Snapshot | None, ref: str | None, is_past: bool) -> Schema:
-    """The schema of the rows: the table's own, but in time travel (by id, time or tag) that of the snapshot."""
+    """Return the schema of the rows: the current one, or for time travel (by id, time or tag) that of the snapshot."""
     if ref is not None and ref != md.MAIN_BRANCH and ref in metadata.refs:
         is_past = metadata.refs[ref].is_tag
     if not is_past or snapshot is None or snapshot.schema_id is None:
@@ -328,11 +326,11 @@ def schema_of_scan(metadata: md.TableMetadata, snapshot: md.Snapshot | None, ref
 
 
 def milliseconds(as_of: int | dt.datetime) -> int:
-    """A moment as users give it, in milliseconds since 1970."""
+    """Convert a time given by a user to milliseconds since the epoch."""
     if isinstance(as_of, dt.datetime):
         if as_of.tzinfo is None:
-            raise errors.InvalidInputError(f"the time {as_of.isoformat()} has no zone; give one, such as UTC")
+            raise errors.InvalidInputError(f"the time {as_of.isoformat()} has no time zone; add one, such as UTC")
         return (as_of - _EPOCH) // dt.timedelta(milliseconds=1)
     if isinstance(as_of, bool) or not isinstance(as_of, int):
-        raise errors.InvalidInputError(f"{as_of!r} is no time; give milliseconds since 1970, or a datetime")
+        raise errors.InvalidInputError(f"{as_of!r} is not a time; give milliseconds since the epoch or a datetime")
     return as_of

@@ -88,9 +88,7 @@ class Engine:
         try:
             return self._connection.execute(statement.rewritten()).to_arrow_reader()
         except duckdb.Error as error:
-            raise errors.InvalidInputError(
-                f"DuckDB does not answer this query: {_without_stand_ins(str(error))}"
-            ) from error
+            raise errors.InvalidInputError(f"DuckDB cannot run this query: {_without_stand_ins(str(error))}") from error
 
     def interrupt(self) -> None:
         """End what it does; whoever waits for rows gets an error."""

@@ -111,9 +111,11 @@ def read_statement(text: str) -> Statement:
     try:
         trees = [tree for tree in sqlglot.parse(spelled, dialect=_DIALECT) if tree is not None]
     except SqlglotError as error:
-        raise InvalidInputError(f"the query cannot be read: {error}") from error
+        raise InvalidInputError(f"the query cannot be parsed: {error}") from error
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
-        raise InvalidInputError("one query is answered here, such as SELECT; `icefloe sql` runs other statements")
+        raise InvalidInputError(
+            "only a single query such as SELECT is supported here; use `icefloe sql` for other statements"
+        )
     return Statement(spelled, tuple(_uses(trees[0])), trees[0])
 
 

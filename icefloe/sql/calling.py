@@ -71,7 +71,9 @@ class NoForeignTables:
 
     def find(self, name: Identifier) -> ForeignTable:
         """Nothing."""
-        raise NoSuchTableError(f"no table {show(name)}: there is no Spark here; write parquet.`folder`, orc or avro")
+        raise NoSuchTableError(
+            f"no table {show(name)}: this needs Spark; without it, use parquet.`folder`, orc or avro"
+        )
 
     def rename(self, name: Identifier, new: Identifier) -> None:  # noqa: ARG002 - the same for every table
         """Nothing."""

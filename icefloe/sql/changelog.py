@@ -39,7 +39,7 @@ def _chosen(call: Call, scan: ChangesScan) -> ChangesScan:
     pairs = bool(columns) if computes is None else computes
     if pairs and call.get("net_changes"):
         raise errors.InvalidInputError(
-            "net_changes and compute_updates exclude each other: a row may change in several snapshots;"
+            "net_changes and compute_updates are mutually exclusive: a row may change in several snapshots;"
             " leave one of them out"
         )
     if call.get("net_changes"):
@@ -62,7 +62,7 @@ def changes_by_options(table: Table, options: Mapping[str, str | None]) -> Chang
     for by_id, by_time, names in ((start, start_time, (_START, _START_TIME)), (end, end_time, (_END, _END_TIME))):
         if by_id is not None and by_time is not None:
             raise errors.InvalidInputError(
-                f"options {names[0]!r} and {names[1]!r} exclude each other; leave one of them out"
+                f"options {names[0]!r} and {names[1]!r} are mutually exclusive; leave one of them out"
             )
     if start_time is not None and end_time is not None and start_time >= end_time:
         raise errors.InvalidInputError(f"{_START_TIME} is {start_time}, which is not before {_END_TIME}, {end_time}")

@@ -122,7 +122,7 @@ class DropIdentifierFields(Statement):
             field_id = current.find_id(column, case_sensitive)
             if field_id not in current.identifier_field_ids:
                 raise errors.NoSuchColumnError(
-                    f"{column!r} is no identifier field; identifier fields are {', '.join(names) or 'none'}"
+                    f"{column!r} is not an identifier field; identifier fields are {', '.join(names) or 'none'}"
                 )
             dropped.append(current.find_column_name(field_id))
         with table.update_schema() as schema:

@@ -14,6 +14,7 @@ from obstore.store import S3Store
 from icefloe.errors import InvalidPropertyError
 from icefloe.storage.buckets import PART_SIZE, Bucket, ask_again, client_options, retry_options
 from icefloe.storage.properties import first_of, flag, seconds, secrets_of, shown, whole_number
+from icefloe.storage.signing import signs_remotely
 from icefloe.storage.vended import Grant
 
 if TYPE_CHECKING:
@@ -95,11 +96,6 @@ def address_of(bucket: str, properties: Mapping[str, str], region: str | None = 
     region = named or region or "us-east-1"
     is_amazon = endpoint is None or bool(re.match(r"https://[^/]*\.amazonaws\.com(\.cn)?(/|$)", endpoint))
     return Address(_bucket_url(bucket, endpoint, region, properties), region, is_amazon)
-
-
-def signs_remotely(properties: Mapping[str, str]) -> bool:
-    """Whether a catalog is to sign each request, as Java Iceberg and PyIceberg say it."""
-    return bool(flag(properties, "s3.remote-signing-enabled") or properties.get("s3.signer"))
 
 
 def _refuse_unsupported(properties: Mapping[str, str]) -> None:

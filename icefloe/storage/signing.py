@@ -10,9 +10,15 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from icefloe.bounded_cache import BoundedCache
+from icefloe.storage.properties import flag
 
 _KEPT_SECONDS = 30.0
 _KEPT_ANSWERS = 100
+
+
+def signs_remotely(properties: Mapping[str, str]) -> bool:
+    """Whether a catalog is to sign each request, as Java Iceberg and PyIceberg say it."""
+    return bool(flag(properties, "s3.remote-signing-enabled") or properties.get("s3.signer"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,12 @@ from types import MappingProxyType
 
 from icefloe import errors, metadata as md
 from icefloe.encryption import Keyring
-from icefloe.storage import azure, gcs, hadoop, s3
 from icefloe.storage.local import LocalFiles
 from icefloe.storage.locations import Location, parse_location
 from icefloe.storage.memory import MemoryFiles
-from icefloe.storage.objects import ObjectFiles
 from icefloe.storage.properties import checked_properties, shown_properties
 from icefloe.storage.protocol import DeleteFailure, FileInfo, Files, Input, OutputStream, Tail
-from icefloe.storage.signed import open_signed_bucket
-from icefloe.storage.signing import Sign
+from icefloe.storage.signing import Sign, signs_remotely
 from icefloe.storage.vended import Grant, StorageCredential, VendedCredentials, with_credential
 
 
@@ -59,9 +56,7 @@ class Storage:
 
     def is_signed(self, location: str) -> bool:
         """Whether a catalog signs the requests for a location."""
-        return (
-            self._sign is not None and parse_location(location).scheme == "s3" and s3.signs_remotely(self._properties)
-        )
+        return self._sign is not None and parse_location(location).scheme == "s3" and signs_remotely(self._properties)
 
     def read(self, location: str) -> bytes:
         """The whole file, in one request; one that is longer than `read.limits.file-bytes` is refused."""
@@ -181,18 +176,10 @@ class Storage:
                 return LocalFiles()
             case "memory":
                 return MemoryFiles()
-            case "s3" if self._sign is not None and s3.signs_remotely(properties):
-                return open_signed_bucket(location.authority, properties, self._sign)
-            case "s3":
-                return ObjectFiles(s3.open_bucket(location.authority, properties, grant))
-            case "gs":
-                return ObjectFiles(gcs.open_bucket(location.authority, properties, grant))
-            case "abfs":
-                return ObjectFiles(azure.open_container(location.authority, properties, grant))
-            case "hdfs":
-                return hadoop.open_name_node(location.authority, properties)
             case _:
-                raise AssertionError(f"scheme {location.scheme!r} is parsed but has no store")
+                from icefloe.storage.remote import open_remote
+
+                return open_remote(location, properties, grant, self._sign)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Storage) and self._state() == other._state()

@@ -1,4 +1,4 @@
-"""The handle that users hold of a table, with its scans and its transactions."""
+"""The table handle, with its scans and transactions."""
 
 from icefloe.table.diff import ColumnChange, TableDiff
 from icefloe.table.handle import Table

@@ -1,4 +1,4 @@
-"""The changes of a table under their names: on a handle each is a commit of its own, on a transaction a part of its commit."""
+"""Table changes by name: on a table each is its own commit, on a transaction part of its commit."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,25 +18,21 @@ if TYPE_CHECKING:
 
 
 class TableChanges(ABC):
-    """The changes that both a table and its transactions offer."""
+    """Changes that tables and transactions have in common."""
 
     @abstractmethod
     def _begin(self) -> "AbstractContextManager[Transaction]":
-        """The transaction that the next change is a part of."""
+        """Return the transaction for the next change."""
 
     @property
     @abstractmethod
     def _planned_on(self) -> md.TableMetadata:
-        """What the next change is planned on."""
-
-    @abstractmethod
-    def _as_committed(self, planned: md.Snapshot | None) -> md.Snapshot | None:
-        """The snapshot of a change as it is in the table, once the change is committed."""
+        """Return the metadata that the next change is based on."""
 
     def _add(self, change: cm.Change) -> md.Snapshot | None:
         with self._begin() as tx:
             planned = tx.add(change)
-        return self._as_committed(planned)
+        return tx.as_committed(planned)
 
     def append(
         self,
@@ -46,14 +42,14 @@ class TableChanges(ABC):
         *,
         progress: Listener | None = None,
     ) -> md.Snapshot | None:
-        """Add rows, and return the new snapshot.
+        """Append rows and return the new snapshot.
 
         Args:
-            data: Arrow data, a frame of pandas, polars or Spark, or a stream of batches; columns are matched by name.
-            snapshot_properties: properties for the summary of the new snapshot.
-            branch: the branch to change, in place of `main`.
-            progress: called with the rows that are written; without it, a bar is shown where a person looks and the work has
-                taken two seconds.
+            data: Arrow data, a pandas, Polars or Spark DataFrame, or a stream of batches; columns are matched by name.
+            snapshot_properties: properties to add to the snapshot summary.
+            branch: the branch to change instead of `main`.
+            progress: called with the number of rows written; by default a progress bar is shown on terminals and in
+                notebooks after two seconds.
 
         >>> snapshot = table.append(pa.table({"id": [4], "region": ["us"], "total": [5.0]}))
         >>> table.scan().count()
@@ -61,7 +57,7 @@ class TableChanges(ABC):
         """
         with self._begin() as tx:
             planned = tx.rows(branch, snapshot_properties, listener_or_bar(progress)).append(data)
-        return self._as_committed(planned)
+        return tx.as_committed(planned)
 
     def overwrite(
         self,
@@ -73,16 +69,16 @@ class TableChanges(ABC):
         *,
         progress: Listener | None = None,
     ) -> md.Snapshot | None:
-        """Delete matching rows, or all rows without a filter, and add others, in one commit.
+        """Replace matching rows, or all rows without a filter, with new rows in one commit.
 
         Args:
-            data: the rows to add, in any form that `append` takes.
-            overwrite_filter: which rows to delete, as SQL text or as an expression.
-            snapshot_properties: properties for the summary of the new snapshot.
-            branch: the branch to change, in place of `main`.
-            case_sensitive: whether names in the filter are compared by case.
-            progress: called for each file that is searched and with the rows that are written; without it, a bar is shown
-                where a person looks and the work has taken two seconds.
+            data: the rows to add, in any form that `append` accepts.
+            overwrite_filter: which rows to delete, as SQL text or an expression.
+            snapshot_properties: properties to add to the snapshot summary.
+            branch: the branch to change instead of `main`.
+            case_sensitive: whether column names in the filter are case-sensitive.
+            progress: called for each file searched and with the number of rows written; by default a progress bar is
+                shown on terminals and in notebooks after two seconds.
 
         >>> snapshot = table.overwrite(pa.table({"id": [9], "region": ["eu"], "total": [1.0]}), "region = 'eu'")
         >>> sorted(table.scan().to_arrow().column("id").to_pylist())
@@ -93,7 +89,7 @@ class TableChanges(ABC):
             planned = tx.rows(branch, snapshot_properties, listener_or_bar(progress)).overwrite(
                 data, chosen, case_sensitive
             )
-        return self._as_committed(planned)
+        return tx.as_committed(planned)
 
     def dynamic_partition_overwrite(
         self,
@@ -103,10 +99,10 @@ class TableChanges(ABC):
         *,
         progress: Listener | None = None,
     ) -> md.Snapshot | None:
-        """Add rows, replacing all others in their partitions; `progress` is that of `append`."""
+        """Replace all rows of the partitions that the new rows belong to; `progress` is as in `append`."""
         with self._begin() as tx:
             planned = tx.rows(branch, snapshot_properties, listener_or_bar(progress)).dynamic_partition_overwrite(data)
-        return self._as_committed(planned)
+        return tx.as_committed(planned)
 
     def delete(
         self,
@@ -117,15 +113,15 @@ class TableChanges(ABC):
         *,
         progress: Listener | None = None,
     ) -> md.Snapshot | None:
-        """Delete matching rows, as `write.delete.mode` says; None if no row matches.
+        """Delete matching rows, using `write.delete.mode`; return None if no row matches.
 
         Args:
-            delete_filter: which rows, as SQL text or as an expression.
-            snapshot_properties: properties for the summary of the new snapshot.
-            branch: the branch to change, in place of `main`.
-            case_sensitive: whether names in the filter are compared by case.
-            progress: called for each file that is searched and with the rows that are written; without it, a bar is shown
-                where a person looks and the work has taken two seconds.
+            delete_filter: which rows, as SQL text or an expression.
+            snapshot_properties: properties to add to the snapshot summary.
+            branch: the branch to change instead of `main`.
+            case_sensitive: whether column names in the filter are case-sensitive.
+            progress: called for each file searched and with the number of rows written; by default a progress bar is
+                shown on terminals and in notebooks after two seconds.
 
         >>> snapshot = table.delete("id = 1 or total > 25")
         >>> table.scan().to_arrow().column("id").to_pylist()
@@ -135,7 +131,7 @@ class TableChanges(ABC):
             planned = tx.rows(branch, snapshot_properties, listener_or_bar(progress)).delete(
                 delete_filter, case_sensitive
             )
-        return self._as_committed(planned)
+        return tx.as_committed(planned)
 
     def upsert(
         self,
@@ -149,18 +145,18 @@ class TableChanges(ABC):
         *,
         progress: Listener | None = None,
     ) -> md.Snapshot | None:
-        """Replace rows that have a key of the data, and insert the other rows of the data, as `write.merge.mode` says.
+        """Update rows with matching keys and insert all other rows, using `write.merge.mode`.
 
         Args:
-            data: the rows, in any form that `append` takes; keys must be unique.
+            data: the rows, in any form that `append` accepts; keys must be unique.
             join_cols: the key columns; by default the identifier fields of the schema.
-            when_matched_update_all: whether rows with an existing key replace the old ones.
-            when_not_matched_insert_all: whether rows with a new key are inserted.
-            case_sensitive: whether names are compared by case.
-            branch: the branch to change, in place of `main`.
-            snapshot_properties: properties for the summary of the new snapshot.
-            progress: called for each file that is searched and with the rows that are written; without it, a bar is shown
-                where a person looks and the work has taken two seconds.
+            when_matched_update_all: whether to update rows whose key exists.
+            when_not_matched_insert_all: whether to insert rows whose key is new.
+            case_sensitive: whether column names are case-sensitive.
+            branch: the branch to change instead of `main`.
+            snapshot_properties: properties to add to the snapshot summary.
+            progress: called for each file searched and with the number of rows written; by default a progress bar is
+                shown on terminals and in notebooks after two seconds.
 
         >>> changes = pa.table({"id": [3, 4], "region": ["eu", "us"], "total": [33.0, 40.0]})
         >>> snapshot = table.upsert(changes, join_cols=["id"])
@@ -170,7 +166,7 @@ class TableChanges(ABC):
         switches = (when_matched_update_all, when_not_matched_insert_all, case_sensitive)
         with self._begin() as tx:
             planned = tx.rows(branch, snapshot_properties, listener_or_bar(progress)).upsert(data, join_cols, *switches)
-        return self._as_committed(planned)
+        return tx.as_committed(planned)
 
     def add_files(
         self,
@@ -183,11 +179,11 @@ class TableChanges(ABC):
         workers: int | None = None,
         progress: Listener | None = None,
     ) -> md.Snapshot | None:
-        """Add existing data files as they are: Parquet, or ORC and Avro by their file extensions.
+        """Add existing data files in place: Parquet, or ORC and Avro by their file extensions.
 
-        They are checked against the schema first. The partition of a file comes from its `name=value` folders, or from the
-        statistics of its columns, in the current partition spec or the one of `spec_id`. Files without field ids give the
-        table a name mapping if it has none. `progress` is called for each file that is looked at.
+        The files are checked against the schema first. The partition of a file is taken from its `name=value` folders, or
+        from its column statistics, in the current partition spec or that of `spec_id`. If files have no field ids, the
+        table gets a name mapping unless it has one. `progress` is called for each file checked.
         """
 
         with self._begin() as tx:
@@ -202,7 +198,7 @@ class TableChanges(ABC):
                 return None
             update = tx.update_snapshot(branch, snapshot_properties)
             planned = update.merge_append(described.files, check_duplicates=check_duplicate_files)
-        return self._as_committed(planned)
+        return tx.as_committed(planned)
 
     def update_snapshot(
         self,
@@ -211,7 +207,7 @@ class TableChanges(ABC):
         *,
         stage_only: bool = False,
     ) -> UpdateSnapshot:
-        """Low-level changes of files, each one a snapshot."""
+        """Change files at a low level; each operation creates a snapshot."""
         metadata = self._planned_on
         target = cm.target_of(metadata, branch, snapshot_properties, stage_only=stage_only)
         return UpdateSnapshot(metadata, target, self._add)
@@ -264,7 +260,7 @@ class TableChanges(ABC):
         return self
 
     def upgrade_format_version(self, version: int) -> Self:
-        """Move the table to a newer format version; there is no way back."""
+        """Upgrade the table to a newer format version; this cannot be undone."""
         with self._begin() as tx:
             tx.add(structure.UpgradeFormatVersion(version))
         return self

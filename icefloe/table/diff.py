@@ -1,4 +1,4 @@
-"""What is different between two snapshots of a table: columns, files, and rows."""
+"""Differences between two snapshots of a table: columns, files and rows."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,13 +14,13 @@ from icefloe.table.scan import ChangesScan
 
 _CHANGE = "_change_type"
 Changes = Callable[[int | None, int, str | None], ChangesScan]
-"""The changes after a snapshot, or from the beginning, up to another, of rows that match."""
+"""Returns the changes of matching rows after one snapshot, or from the beginning, up to another."""
 _FILES = ("content", "file_path", "record_count", "file_size_in_bytes", "content_offset")
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnChange:
-    """A column that one side has and the other has not, or has in another way; None is a side that lacks it."""
+    """A column that was added, dropped or changed; None on the side that lacks it."""
 
     before: NestedField | None
     after: NestedField | None
@@ -28,7 +28,7 @@ class ColumnChange:
 
 @dataclass(frozen=True)
 class TableDiff:
-    """The way from one snapshot to another; None is the state before the first commit."""
+    """The difference between two snapshots; None stands for the state before the first commit."""
 
     before: md.Snapshot | None
     after: md.Snapshot | None
@@ -38,28 +38,28 @@ class TableDiff:
     _metadata: md.TableMetadata = field(repr=False, compare=False)
 
     def added_files(self) -> pa.Table:
-        """Data and delete files of the second snapshot that the first has not."""
+        """Return data and delete files that only the second snapshot has."""
         return _without(self._files(self.after), self._files(self.before))
 
     def removed_files(self) -> pa.Table:
-        """Data and delete files of the first snapshot that the second has not."""
+        """Return data and delete files that only the first snapshot has."""
         return _without(self._files(self.before), self._files(self.after))
 
     def rows(self, row_filter: str | None = None, identifier_columns: Sequence[str] = ()) -> pa.RecordBatchReader:
-        """The rows that were inserted and deleted, net of what cancels out, with `_change_type`.
+        """Return the net inserted and deleted rows, with `_change_type`.
 
         Args:
-            row_filter: only rows that match.
-            identifier_columns: columns by which a delete and an insert are shown as an update.
+            row_filter: return only matching rows.
+            identifier_columns: key columns, by which a delete and an insert are shown as an update.
 
-        One of the two snapshots must lead to the other.
+        One of the two snapshots must be an ancestor of the other.
         """
         if self.after is None or self._leads_to(self.after, self.before):
             return self._backwards(row_filter, identifier_columns)
         if self.before is not None and not self._leads_to(self.before, self.after):
             raise errors.StateError(
-                f"snapshots {self.before.snapshot_id} and {self.after.snapshot_id} are of branches that went apart, so that"
-                " neither leads to the other; compare each with a snapshot that both have in their history"
+                f"snapshots {self.before.snapshot_id} and {self.after.snapshot_id} are on diverged branches: neither is an"
+                " ancestor of the other; compare each with a common ancestor"
             )
         before = None if self.before is None else self.before.snapshot_id
         scan = self._changes(before, self.after.snapshot_id, row_filter).with_net_changes()
@@ -67,10 +67,10 @@ class TableDiff:
         return shown.to_arrow_batch_reader()
 
     def _backwards(self, row_filter: str | None, identifier_columns: Sequence[str]) -> pa.RecordBatchReader:
-        """The changes since the second snapshot, undone."""
+        """Return the changes since the second snapshot, inverted."""
         if identifier_columns:
             raise errors.InvalidInputError(
-                "updates are shown only from an earlier to a later snapshot; exchange the two"
+                "updates can be shown only from an earlier to a later snapshot; swap the two"
             )
         if self.before is None or self.before == self.after:
             return pa.RecordBatchReader.from_batches(pa.schema([]), [])
@@ -81,7 +81,7 @@ class TableDiff:
 
     @cached_property
     def _shared_manifests(self) -> frozenset[str]:
-        """Manifests that both snapshots have: their files are no difference, and are not read."""
+        """Manifests of both snapshots: their files do not differ and are not read."""
         sides = [set[str](), set[str]()]
         for paths, snapshot in zip(sides, (self.before, self.after), strict=True):
             if snapshot is not None:
@@ -90,7 +90,7 @@ class TableDiff:
         return frozenset(sides[0] & sides[1])
 
     def _files(self, snapshot: md.Snapshot | None) -> pa.Table:
-        """The files of a snapshot that may be missing in the other."""
+        """Return the files of a snapshot that may be missing in the other."""
         if snapshot is None:
             return schema_to_arrow(
                 self._inspect.scan("files", selected_fields=_FILES).projection(), ids=False
@@ -112,7 +112,7 @@ def diff_of(
     after: md.Snapshot | None,
     changes: Changes,
 ) -> TableDiff:
-    """The difference between two snapshots of one table."""
+    """Return the difference between two snapshots of a table."""
     old, new = _schema(metadata, before), _schema(metadata, after)
     return TableDiff(before, after, tuple(_columns(old, new)), inspect, changes, metadata)
 
@@ -130,7 +130,7 @@ def _columns(old: Schema, new: Schema) -> list[ColumnChange]:
 
 
 def _without(files: pa.Table, others: pa.Table) -> pa.Table:
-    """The files that are not among others; a deletion vector is a part of its file."""
+    """Return the files that are not among others; a deletion vector is identified within its file."""
     return files.filter(pc.invert(pc.is_in(_keys(files), _keys(others)))).drop_columns("content_offset")
 
 

@@ -1,27 +1,38 @@
-"""The handle of a table that users hold: what it is now, and the ways to change it. It joins rooms and holds no rule."""
+"""The table handle: the state of a table and the ways to read and change it."""
 
 import datetime as dt
 import html
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
-from icefloe import commit as cm, errors, expressions as ex, metadata as md, partitioning as pt, planning
+from icefloe import (
+    commit as cm,
+    errors,
+    expressions as ex,
+    manifests as mf,
+    metadata as md,
+    partitioning as pt,
+    planning,
+)
 from icefloe.inspect import Inspect
-from icefloe.maintenance import Maintenance, StorageLayout, TableHealth
+from icefloe.progress import Listener
 from icefloe.schema import Schema
 from icefloe.storage import Storage
 from icefloe.table.changes import TableChanges
 from icefloe.table.diff import TableDiff, diff_of
 from icefloe.table.scan import ChangesScan, DataScan
 from icefloe.table.transaction import Transaction
-from icefloe.verification import Listener, VerificationReport, verify
 
 if TYPE_CHECKING:
     import polars as pl
 
+    # What keeps tables healthy is large, and most programs never ask for it: it is imported where it is used.
+    from icefloe.maintenance import Maintenance, StorageLayout, TableHealth
+    from icefloe.verification import VerificationReport
+
 
 class Table(TableChanges):
-    """A table of a catalog, as it was when it was loaded, last refreshed, or last changed through this handle.
+    """A table of a catalog, in the state of the last load, refresh or change through this handle.
 
     >>> table.scan("total > 15").count()
     2
@@ -42,52 +53,60 @@ class Table(TableChanges):
         planner: planning.Planner | None = None,
     ) -> None:
         self._identifier = tuple(identifier)
-        self._state = state
+        self._handle = cm.CurrentState(state)
         self._committer = committer
         self._caches = caches or cm.Caches()
         self._timing = timing or cm.Timing()
         self._reporter = reporter or planning.LoggingReporter()
         self._planner = planner
 
+    def _share(self, manifests: mf.ManifestCache) -> Self:
+        """Read manifests by way of a cache that other handles have, too, unless each must show that it has the table's keys."""
+        if not mf.is_encrypted(self.metadata):
+            self._caches = cm.Caches(manifests)
+        return self
+
     def __repr__(self) -> str:
-        return errors.without_credentials(f"Table({'.'.join(self._identifier)}, {self._state.metadata_location})")
+        return errors.without_credentials(
+            f"Table({'.'.join(self._identifier)}, {self._handle.state.metadata_location})"
+        )
 
     def _repr_html_(self) -> str:
-        """The table in a notebook: what it is, and its columns."""
+        """Return a summary and the columns as HTML, for notebooks."""
         head = f"{'.'.join(self._identifier)}, format v{self.format_version}, {self.location()}"
         return f"<p>{html.escape(errors.without_credentials(head))}</p>{self.schema()._repr_html_()}"
 
     def __getstate__(self) -> dict[str, object]:
-        """All but what belongs to this process: a pickle is the handle in its state, and as secret as that of its catalog."""
+        """Return the state without process-local parts: a pickle holds the handle, and the same secrets as its catalog's."""
         return {name: value for name, value in vars(self).items() if name not in ("_caches", "_timing")}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         vars(self).update(state, _caches=cm.Caches(), _timing=cm.Timing())
 
-    # -- what it is
+    # -- state
 
     def name(self) -> tuple[str, ...]:
-        """The identifier: the levels of its namespace and its own name."""
+        """Return the identifier: the levels of the namespace and the table name."""
         return self._identifier
 
     @property
     def state(self) -> cm.TableState:
-        """The metadata and where it is stored."""
-        return self._state
+        """The metadata and its location."""
+        return self._handle.state
 
     @property
     def metadata(self) -> md.TableMetadata:
-        """All that the table's metadata says."""
-        return self._state.metadata
+        """The table metadata."""
+        return self._handle.state.metadata
 
     @property
     def metadata_location(self) -> str | None:
-        """Where the metadata is stored."""
-        return self._state.metadata_location
+        """Location of the metadata file."""
+        return self._handle.state.metadata_location
 
     @property
     def storage(self) -> Storage:
-        """Where the table's files are."""
+        """The storage that holds the table's files."""
         return self._committer.storage
 
     @property
@@ -97,7 +116,7 @@ class Table(TableChanges):
 
     @property
     def format_version(self) -> int:
-        """The version of the table format."""
+        """The format version."""
         return self.metadata.format_version
 
     def location(self) -> str | None:
@@ -137,15 +156,15 @@ class Table(TableChanges):
         return self.metadata.current_snapshot()
 
     def snapshot_by_id(self, snapshot_id: int) -> md.Snapshot | None:
-        """The snapshot of that id, if there is one."""
+        """Return the snapshot with an id, if there is one."""
         return self.metadata.snapshot_by_id(snapshot_id)
 
     def snapshot_by_name(self, name: str) -> md.Snapshot | None:
-        """The snapshot of a branch or tag, if there is such a ref."""
+        """Return the snapshot of a branch or tag, if it exists."""
         return self.metadata.snapshot_by_name(name)
 
     def snapshot_as_of_timestamp(self, timestamp_ms: int) -> md.Snapshot:
-        """The snapshot that was current at that time."""
+        """Return the snapshot that was current at a point in time."""
         return self.metadata.snapshot_as_of(timestamp_ms)
 
     def refs(self) -> dict[str, md.SnapshotRef]:
@@ -153,7 +172,7 @@ class Table(TableChanges):
         return dict(self.metadata.refs)
 
     def history(self) -> list[md.SnapshotLogEntry]:
-        """The snapshots that became current, each with the time."""
+        """Return the snapshot log: when each snapshot became current."""
         return list(self.metadata.snapshot_log)
 
     def statistics(self) -> list[md.StatisticsFile]:
@@ -165,22 +184,24 @@ class Table(TableChanges):
         return list(self.metadata.partition_statistics)
 
     @property
-    def maintenance(self) -> Maintenance:
+    def maintenance(self) -> "Maintenance":
         """Maintenance procedures: `table.maintenance.expire_snapshots(...)`."""
+        from icefloe.maintenance import Maintenance
+
         return Maintenance(self)
 
     @property
     def surroundings(self) -> cm.Surroundings | None:
-        """What is known of the catalog that the table is in."""
+        """The catalog context of the table, if known."""
         return self._committer if isinstance(self._committer, cm.Surroundings) else None
 
     def refresh(self) -> Self:
-        """Move this handle to the newest state; an error if another table has the name by now."""
+        """Refresh this handle to the latest state; fails if the name now refers to another table."""
         newest = self._committer.load()
         cm.check_same_table(self.metadata, newest.metadata, ".".join(self._identifier))
-        if newest.metadata_location is None or newest.metadata_location != self._state.metadata_location:
-            # A metadata file never changes: what is known of the same one stays, with all that was derived from it.
-            self._state = newest
+        if newest.metadata_location is None or newest.metadata_location != self._handle.state.metadata_location:
+            # Metadata files are immutable: if the location is the same, keep the parsed metadata and what was derived from it.
+            self._handle.state = newest
         return self
 
     def scan(
@@ -195,18 +216,18 @@ class Table(TableChanges):
         ref: str | None = None,
         as_of: int | dt.datetime | None = None,
     ) -> DataScan:
-        """A scan of one snapshot: rows by a filter, columns by name. Nothing is read until its rows are requested.
+        """Return a scan of one snapshot with an optional filter and column selection; nothing is read until rows are requested.
 
         Args:
             row_filter: SQL text such as `"ts >= '2026-01-01' and region in ('eu', 'us')"`, or an expression.
-            selected_fields: columns by name, nested ones with dots; metadata columns such as `_file` may follow `"*"`, and
-                values inside of variants, such as `doc:a.b::long`, do so in rows of Arrow.
-            case_sensitive: whether names are compared by case.
-            snapshot_id: the snapshot to read, in place of the current one.
-            options: options of planning (docs/scans.md).
-            limit: the number of rows at most.
+            selected_fields: column names, with dots for nested ones; metadata columns such as `_file` may follow `"*"`, and
+                so may values inside variants, such as `doc:a.b::long`, if the rows are read as Arrow.
+            case_sensitive: whether column names are case-sensitive.
+            snapshot_id: the snapshot to read instead of the current one.
+            options: planning options (docs/scans.md).
+            limit: the maximum number of rows.
             ref: the branch or tag to read.
-            as_of: read what was current at this time, in milliseconds or as a datetime with a zone.
+            as_of: read the snapshot that was current at this time, in milliseconds or as a datetime with a time zone.
 
         >>> table.scan("total >= 20", selected_fields=("id", "total"), limit=1).to_arrow().to_pylist()
         [{'id': 2, 'total': 20.0}]
@@ -229,11 +250,11 @@ class Table(TableChanges):
         )
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """All rows as a stream for any library of Arrow's PyCapsule interface; each call scans the handle's state anew."""
+        """Export all rows through Arrow's PyCapsule interface; each call starts a new scan of the handle's state."""
         return self.scan().__arrow_c_stream__(requested_schema)
 
     def to_polars(self) -> "pl.LazyFrame":
-        """All rows as a lazy query of polars, which reads what it needs: `scan().to_polars_lazy()`."""
+        """Return all rows as a Polars LazyFrame that reads only what it needs: `scan().to_polars_lazy()`."""
         return self.scan().to_polars_lazy()
 
     def scan_changes(
@@ -249,21 +270,21 @@ class Table(TableChanges):
         identifier_columns: Sequence[str] = (),
         net_changes: bool = False,
     ) -> ChangesScan:
-        """Rows inserted and deleted after one snapshot (from the first on without it) and up to another.
+        """Scan the rows inserted and deleted after one snapshot (from the first if omitted) up to another.
 
         Args:
-            from_snapshot_id: the snapshot after which changes begin.
-            to_snapshot_id: the last snapshot; without it the newest one of the branch.
-            row_filter: which rows are wanted.
-            selected_fields: the columns that are shown, and compared.
-            case_sensitive: whether names of columns are.
-            options: options of planning (docs/scans.md).
-            branch: the branch that the snapshots are of.
-            identifier_columns: show a delete and an insert of equal values there as an update, as `with_updates` does.
-            net_changes: show only what is left of all changes of the range, as `with_net_changes` does.
+            from_snapshot_id: the snapshot after which changes start (exclusive).
+            to_snapshot_id: the last snapshot (inclusive); by default the head of the branch.
+            row_filter: return only changes of matching rows.
+            selected_fields: the columns to return and compare.
+            case_sensitive: whether column names are case-sensitive.
+            options: planning options (docs/scans.md).
+            branch: the branch of the snapshots.
+            identifier_columns: key columns, by which a delete and an insert become an update, as with `with_updates`.
+            net_changes: return only the net effect of all changes, as with `with_net_changes`.
 
-        A row that a commit only moves to another file is no change. `scan_changes(...).with_updates()` shows a delete and an
-        insert of one row as an update, by identifier fields or row ids.
+        A row that a commit only moves to another file is not a change. `scan_changes(...).with_updates()` shows a delete and
+        an insert of the same row as an update, by identifier fields or row ids.
         """
         scan = ChangesScan(
             self.metadata,
@@ -283,11 +304,11 @@ class Table(TableChanges):
         return scan.with_updates(identifier_columns) if identifier_columns else scan
 
     def diff(self, before: int | str | None, after: int | str | None = md.MAIN_BRANCH) -> TableDiff:
-        """What is different between two snapshots: columns, files, and rows.
+        """Compare two snapshots: columns, files and rows.
 
         Args:
-            before: a snapshot id, or the name of a branch or tag; None is the state before the first commit.
-            after: the same; the current snapshot by default.
+            before: a snapshot id, or the name of a branch or tag; None stands for the state before the first commit.
+            after: likewise; the current snapshot by default.
         """
 
         def chosen(named: int | str | None) -> md.Snapshot | None:
@@ -311,13 +332,15 @@ class Table(TableChanges):
         locations: Sequence[str] = (),
         workers: int | None = None,
         progress: Listener | None = None,
-    ) -> VerificationReport:
-        """Check that all parts of the table fit together, and change nothing.
+    ) -> "VerificationReport":
+        """Check the table for consistency, without changing anything.
 
-        One snapshot by id, branch or tag; without one, all that the table has (`snapshots="all"`), or those of branches
-        and tags (`"refs"`). `level` is the depth: `metadata`, `files`, `footers` or `data`; for the last two, `sample`
-        is the fraction of the files to open. Files under `locations` count like those under the table's own.
+        Checks one snapshot by id, branch or tag, or otherwise all snapshots (`snapshots="all"`) or those of branches and
+        tags (`"refs"`). `level` is `metadata`, `files`, `footers` or `data`; for the last two, `sample` is the fraction of
+        files to open. Files under `locations` are treated like those under the table's own location.
         """
+        from icefloe.verification import verify
+
         return verify(
             self.metadata,
             self.storage,
@@ -332,12 +355,12 @@ class Table(TableChanges):
             progress=progress,
         )
 
-    def health(self, branch: str | None = None, *, progress: Listener | None = None) -> TableHealth:
-        """What the table needs, as `table.maintenance.health()` says it: read from manifests alone."""
+    def health(self, branch: str | None = None, *, progress: Listener | None = None) -> "TableHealth":
+        """Return the health of the table, computed from manifests alone: `table.maintenance.health()`."""
         return self.maintenance.health(branch, progress=progress)
 
-    def storage_layout(self, *, progress: Listener | None = None) -> StorageLayout:
-        """What the table's files take, as `table.maintenance.storage_layout()` says it."""
+    def storage_layout(self, *, progress: Listener | None = None) -> "StorageLayout":
+        """Return the storage used by the table's files: `table.maintenance.storage_layout()`."""
         return self.maintenance.storage_layout(progress=progress)
 
     @property
@@ -345,10 +368,10 @@ class Table(TableChanges):
         """The metadata tables: `table.inspect.files()`, `table.inspect.partitions()` and so on."""
         return Inspect(self.metadata, self.storage, self.metadata_location)
 
-    # -- how it changes
+    # -- changes
 
     def transaction(self) -> Transaction:
-        """Several changes, one commit.
+        """Start a transaction: several changes in one commit.
 
         >>> with table.transaction() as tx:
         ...     deleted = tx.delete("id = 1")
@@ -363,7 +386,3 @@ class Table(TableChanges):
     @property
     def _planned_on(self) -> md.TableMetadata:
         return self.metadata
-
-    def _as_committed(self, planned: md.Snapshot | None) -> md.Snapshot | None:
-        # Another writer may have been faster: then it has another parent and other numbers than planned.
-        return None if planned is None else self.metadata.snapshot_by_id(planned.snapshot_id)

@@ -1,4 +1,4 @@
-"""The changes of branches, tags and the current snapshot under their names, in one commit for all of a `with` block."""
+"""Changes of branches, tags and the current snapshot, in one commit for a whole `with` block."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -10,7 +10,7 @@ from icefloe.metadata import MAIN_BRANCH, SnapshotRefType
 
 
 class ManageSnapshots:
-    """Collects changes of branches, tags and the current snapshot; `commit`, or leaving the `with` block, makes them together."""
+    """Collects changes of branches, tags and the current snapshot, and commits them together on `commit` or `with` exit."""
 
     def __init__(self, begin: Callable[[], AbstractContextManager[ChangeSet]]) -> None:
         self._begin = begin
@@ -24,12 +24,12 @@ class ManageSnapshots:
         max_snapshot_age_ms: int | None = None,
         min_snapshots_to_keep: int | None = None,
     ) -> Self:
-        """A new branch, by default at the current snapshot; in an empty table, at an empty one of its own."""
+        """Create a branch, by default at the current snapshot; in an empty table, at a new empty snapshot."""
         retention = Retention(min_snapshots_to_keep, max_snapshot_age_ms, max_ref_age_ms)
         return self._add(CreateBranch(branch_name, snapshot_id, retention))
 
     def create_tag(self, tag_name: str, snapshot_id: int | None = None, max_ref_age_ms: int | None = None) -> Self:
-        """A new tag, by default at the current snapshot."""
+        """Create a tag, by default at the current snapshot."""
         retention = Retention(max_ref_age_ms=max_ref_age_ms)
         return self._add(refs.create_ref(tag_name, SnapshotRefType.TAG, snapshot_id, retention))
 
@@ -50,11 +50,11 @@ class ManageSnapshots:
         return self._add(refs.remove_ref(tag_name, SnapshotRefType.TAG))
 
     def rename_branch(self, branch_name: str, new_name: str) -> Self:
-        """Give a branch another name."""
+        """Rename a branch."""
         return self._add(refs.rename_branch(branch_name, new_name))
 
     def fast_forward(self, branch_name: str, to: str) -> Self:
-        """Move a branch forward to the head of another that descends from it."""
+        """Fast-forward a branch to the head of a branch that descends from it."""
         return self._add(refs.fast_forward(branch_name, to))
 
     def set_retention(
@@ -64,7 +64,7 @@ class ManageSnapshots:
         max_snapshot_age_ms: int | None = None,
         min_snapshots_to_keep: int | None = None,
     ) -> Self:
-        """Change how long a branch or tag, and a branch's snapshots, are kept."""
+        """Set the retention of a branch or tag, and of a branch's snapshots."""
         return self._add(
             refs.set_retention(name, Retention(min_snapshots_to_keep, max_snapshot_age_ms, max_ref_age_ms))
         )
@@ -74,19 +74,19 @@ class ManageSnapshots:
         return self._add(refs.set_current_snapshot(snapshot_id))
 
     def rollback_to_snapshot(self, snapshot_id: int) -> Self:
-        """Make an earlier snapshot of `main` the current one."""
+        """Roll `main` back to one of its ancestors."""
         return self._add(refs.rollback_to_snapshot(snapshot_id))
 
     def rollback_to_timestamp(self, timestamp_ms: int) -> Self:
-        """Make the newest snapshot of `main` before that time the current one."""
+        """Roll `main` back to its latest snapshot before a point in time."""
         return self._add(refs.rollback_to_timestamp(timestamp_ms))
 
     def cherrypick(self, snapshot_id: int, branch_name: str = MAIN_BRANCH) -> Self:
-        """Repeat the change of a snapshot on a branch; this publishes a staged one."""
+        """Apply the changes of a snapshot to a branch; this publishes a staged snapshot."""
         return self._add(CherryPick(snapshot_id, branch_name))
 
     def commit(self) -> None:
-        """Make the collected changes."""
+        """Commit the collected changes."""
         changes, self._changes = self._changes, []
         if changes:
             with self._begin() as change_set:

@@ -1,7 +1,7 @@
-"""Decides what of a query of Polars reaches our planner: columns, the part of its filter that means the same here, and the limit.
+"""Pushdown of Polars queries into scan planning: columns, the translatable part of the filter, and the limit.
 
-Polars leaves columns, filter and limit to a source. What is planned may only ever be too much: the filter is applied to the
-rows again, by Polars itself.
+Polars passes columns, filter and limit to its sources. A scan may return too many rows but never too few: Polars applies
+the filter again.
 """
 
 import io
@@ -24,7 +24,7 @@ _SWAPPED = {"Eq": "Eq", "Gt": "Lt", "GtEq": "LtEq", "Lt": "Gt", "LtEq": "GtEq"}
 
 
 def lazy_frame(scan: planning.TableScan, polars: Any) -> "pl.LazyFrame":
-    """A query that begins with the rows of a scan."""
+    """Return a LazyFrame over the rows of a scan."""
     from polars.io.plugins import register_io_source
 
     empty = polars.from_arrow(schema_to_arrow(scan.projection()).empty_table())
@@ -39,19 +39,19 @@ def _rows(
     columns: list[str] | None,
     predicate: Any,
     limit: int | None,
-    batch_size: int | None,  # noqa: ARG001 - a hint of theirs
+    batch_size: int | None,  # noqa: ARG001 - a hint by Polars
 ) -> Iterator[Any]:
-    """The rows that a query needs, in frames."""
+    """Yield the rows that a query needs, as DataFrames."""
     names = _top(scan) if columns is None else columns
     needed = dict.fromkeys(names)
     if predicate is not None:
         needed |= dict.fromkeys(predicate.meta.root_names())
         if scan.limit is None:
-            # Otherwise the filter is one of the limited rows.
+            # With a filter, the limit would apply before it.
             scan = _Filter(polars, scan).narrowed(predicate)
     elif limit is not None:
         scan = scan.with_limit(limit if scan.limit is None else min(limit, scan.limit))
-    # Rows are counted by a column, if only their number is wanted.
+    # If only the number of rows is needed, read a single column.
     scan = scan.select(*(needed or _top(scan)[:1]))
     reader = scanning.to_arrow_batch_reader(scan)
     left = limit
@@ -75,14 +75,14 @@ def _top(scan: planning.TableScan) -> list[str]:
 
 
 class _Filter:
-    """Reads a filter of Polars, as far as it means the same for our planner."""
+    """Translates a Polars filter, as far as it has the same meaning in scan planning."""
 
     def __init__(self, polars: Any, scan: planning.TableScan) -> None:
         self._polars = polars
         self._scan = scan
 
     def narrowed(self, predicate: Any) -> planning.TableScan:
-        """The scan of those rows at least that fulfil a filter."""
+        """Return a scan that covers at least the rows that match a filter."""
         try:
             tree = json.loads(predicate.meta.serialize(format="json"))
         except (ValueError, self._polars.exceptions.PolarsError):
@@ -91,7 +91,7 @@ class _Filter:
         return self._scan if expression is None else self._scan.filter(expression)
 
     def _expression(self, node: Any) -> ex.Expression | None:
-        """What a node says of rows; None if it is not understood."""
+        """Return the predicate of a node; None if it cannot be translated."""
         match node:
             case {"BinaryExpr": {"left": left, "op": "And" | "LogicalAnd", "right": right}}:
                 parts = [each for each in map(self._expression, (left, right)) if each is not None]
@@ -144,14 +144,14 @@ class _Filter:
             case "Gt" | "GtEq":
                 expression = column > value if operator == "Gt" else column >= value
                 if isinstance(self._type(name), types.DoubleType):
-                    # For Polars, NaN is greater than any number.
+                    # In Polars, NaN is greater than any number.
                     expression = ex.disjunction(expression, column.is_nan())
             case _:
                 return None
         return self._checked(expression, name)
 
     def _literal(self, node: Any) -> Any:
-        """The values of a constant, by Polars itself."""
+        """Return the values of a constant, evaluated by Polars."""
         try:
             expression = self._polars.Expr.deserialize(io.StringIO(json.dumps(node)), format="json")
             return self._polars.select(expression).to_series(0)
@@ -159,20 +159,20 @@ class _Filter:
             return None
 
     def _type(self, name: str) -> IcebergType | None:
-        # A name with a dot would be a path here.
+        # A name with a dot would be taken for a path.
         if "." in name or all(field.name != name for field in self._scan.schema.fields):
             return None
         return self._scan.schema.find_type(name)
 
     def _fits(self, name: str, value: Any) -> bool:
-        """Whether a value is compared with a column in the same way by both."""
+        """Whether both libraries compare a value with a column in the same way."""
         match self._type(name):
             case types.BooleanType():
                 return isinstance(value, bool)
             case types.IntegerType() | types.LongType():
                 return isinstance(value, int) and not isinstance(value, bool)
             case types.DoubleType():
-                # Zero has two signs.
+                # Zero may have either sign.
                 return (
                     isinstance(value, float | int)
                     and not isinstance(value, bool)
@@ -191,7 +191,7 @@ class _Filter:
                 return False
 
     def _checked(self, expression: ex.Expression, name: str) -> ex.Expression | None:
-        """The expression if the planner takes it."""
+        """Return the expression if it can be bound to the schema."""
         if self._type(name) is None:
             return None
         try:

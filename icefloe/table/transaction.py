@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from icefloe import commit as cm
@@ -29,7 +28,7 @@ class Transaction(cm.ChangeSet, TableChanges):
     def __init__(self, table: "Table") -> None:
         bench = cm.Workbench(table.storage, table._caches, table._timing.clock_ms)
         changes = cm.PreparedChanges(table.metadata, bench)
-        super().__init__(table.state, table._committer, changes, table._timing, table._reporter)
+        super().__init__(table.state, table._committer, changes, table._timing, table._reporter, table._handle)
         self._table = table
 
     def rows(
@@ -41,8 +40,8 @@ class Transaction(cm.ChangeSet, TableChanges):
         """Changes of rows: append, overwrite, delete, upsert; each call is one snapshot of the commit."""
         metadata = self.table_metadata
         target = cm.target_of(metadata, branch, snapshot_properties)
-        told = progress or silent
-        return RowOperations(Branch(self, metadata, target, self._table.scan, told, Stage("rows", None, told)))
+        listener = progress or silent
+        return RowOperations(Branch(self, metadata, target, self._table.scan, listener, Stage("rows", None, listener)))
 
     def update_location(self, location: str) -> Self:
         """Move the base location for new files."""
@@ -69,40 +68,14 @@ class Transaction(cm.ChangeSet, TableChanges):
         self.commit()
         return self._table
 
-    def commit(self) -> cm.Committed:
-        """The same, with what was committed."""
-        return cm.result_of(self.try_commit(), self._committer.name)
-
-    def try_commit(self) -> cm.Outcome:
-        """The same, with the outcome as a value instead of an error; the table handle moves to the new state."""
-        outcome = cm.CommitLoop(self).run()
-        if isinstance(outcome, cm.Committed):
-            self._table._state = outcome.state
-        return outcome
-
     def run(self, change: Callable[[Self], Snapshot | None]) -> Snapshot | None:
         """Make a change and commit: its snapshot as it was committed, as another writer may have been faster."""
         with self:
             planned = change(self)
-        return self._table._as_committed(planned)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            if self._is_open:
-                cm.result_of(self.try_commit(), self._committer.name)
-        elif issubclass(kind, Exception):
-            self.abandon()
+        return self.as_committed(planned)
 
     def _begin(self) -> AbstractContextManager[Self]:
         return nullcontext(self)
-
-    def _as_committed(self, planned: Snapshot | None) -> Snapshot | None:
-        return planned
 
     @property
     def _planned_on(self) -> TableMetadata:

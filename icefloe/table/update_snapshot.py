@@ -1,4 +1,4 @@
-"""The changes of files under their names, each one call: the door for who brings files of their own."""
+"""Low-level changes of files, for callers that write files themselves."""
 
 import inspect
 from collections.abc import Callable
@@ -13,7 +13,7 @@ P = ParamSpec("P")
 def _adds(
     operation: Callable[Concatenate[md.TableMetadata, P], commit.SnapshotOperation],
 ) -> Callable[Concatenate["UpdateSnapshot", P], md.Snapshot | None]:
-    """A method that takes what the operation takes, except for the metadata, and does it."""
+    """Return a method with the parameters of an operation, except for the metadata, that commits it."""
 
     @wraps(operation)
     def add(self: "UpdateSnapshot", /, *arguments: P.args, **options: P.kwargs) -> md.Snapshot | None:
@@ -26,10 +26,10 @@ def _adds(
 
 
 class UpdateSnapshot:
-    """Changes of the files of one branch. Each method makes one snapshot and returns it; None if nothing changed.
+    """File changes on one branch. Each method creates and returns a snapshot; None if nothing changed.
 
-    In a transaction it is the snapshot as it will be, if no other writer is faster. `planned` is the snapshot that an
-    operation was planned on, with the isolation that it wants; see `Planned.on`.
+    In a transaction this is the snapshot that will be committed unless there are concurrent commits. `planned` is the
+    snapshot that an operation was planned on, with its isolation level; see `Planned.on`.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class UpdateSnapshot:
         self._submit = submit
 
     def add(self, operation: commit.SnapshotOperation) -> md.Snapshot | None:
-        """Do any operation, on the branch of this door."""
+        """Run any operation on the branch."""
         return self._submit(commit.SnapshotChange(operation, self._target))
 
     overwrite = _adds(commit.Overwrite)
@@ -49,15 +49,15 @@ class UpdateSnapshot:
     row_delta = _adds(commit.RowDelta)
 
     def fast_append(self, files: commit.FilesInput, *, check_duplicates: bool = True) -> md.Snapshot | None:
-        """Add data files by new manifests alone."""
+        """Append data files in new manifests, without merging manifests."""
         return self.add(commit.Append(self.metadata, files, check_duplicates=check_duplicates))
 
     def merge_append(self, files: commit.FilesInput, *, check_duplicates: bool = True) -> md.Snapshot | None:
-        """Add data files, and merge small manifests when there are many."""
+        """Append data files, and merge small manifests if there are many."""
         return self.add(commit.Append(self.metadata, files, merge=True, check_duplicates=check_duplicates))
 
     def delete(self, row_filter: commit.FilterInput, *, case_sensitive: bool = True) -> md.Snapshot | None:
-        """Remove all files of matching rows; a file with other rows, too, is an error."""
+        """Remove all files with matching rows; fails if only some rows of a file match."""
         return self.overwrite(None, row_filter=row_filter, case_sensitive=case_sensitive)
 
     def delete_files(self, files: commit.NamedInput, planned: commit.Planned) -> md.Snapshot | None:
@@ -69,8 +69,8 @@ class UpdateSnapshot:
         content: mf.ManifestContent | None = None,
         choose: Callable[[mf.ManifestFile], bool] | None = None,
     ) -> md.Snapshot | None:
-        """Write manifests anew, of the right size and sorted by partition; no file comes or goes.
+        """Rewrite manifests to the target size, sorted by partition; the set of files stays the same.
 
-        Those of one kind, or of both; nothing happens if they are good already.
+        Rewrites data manifests, delete manifests or both; does nothing if they are already in good shape.
         """
         return self.add(commit.RewriteManifests(content, choose))

@@ -5,12 +5,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 
 import numpy as np
 
-from icefloe import errors, manifests as mf
+from icefloe import errors, manifests as mf, metadata as md
 from icefloe.formats.deletion_vector_codec import read_vector
 from icefloe.formats.position_deletes import read_position_deletes
 from icefloe.formats.puffin.files import read_footer
@@ -101,13 +100,15 @@ class FileCheck:
             return False
         return True
 
-    def check_puffin_footer(self, location: str, length: int, footer_length: int, snapshot_id: int) -> None:
-        """Whether a statistics file has its footer."""
-        read_range = partial(self._subject.storage.read_range, location)
+    def check_statistics(self, file: md.StatisticsFile, location: str) -> None:
+        """Whether a statistics file has its footer; one whose key others keep in their own way is not looked into."""
+        subject = self._subject
         try:
-            read_footer(read_range, length, location, footer_size=footer_length)
+            read_range, length = mf.statistics_reader(subject.metadata, file, subject.storage)
+            if read_range is not None:
+                read_footer(read_range, length, location, footer_size=file.file_footer_size_in_bytes)
         except errors.IcefloeError as error:
-            self._subject.findings.add(Code.FILE_UNREADABLE, _problem(error), location, snapshot_id)
+            subject.findings.add(Code.FILE_UNREADABLE, _problem(error), location, file.snapshot_id)
         self._count("footers", 1)
 
     def _check_rows(self, file: mf.DataFile, snapshot_id: int) -> None:

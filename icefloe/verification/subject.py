@@ -153,7 +153,7 @@ def check_level(level: object) -> Level:
     try:
         return Level(str(level))
     except ValueError:
-        raise errors.InvalidInputError(f"level {level!r} is not known; levels are {', '.join(Level)}") from None
+        raise errors.InvalidInputError(f"unknown level {level!r}; levels are {', '.join(Level)}") from None
 
 
 def check_locations(locations: Sequence[str]) -> tuple[str, ...]:

@@ -191,9 +191,8 @@ class _Run:
             files.check_stored(subject.resolved(entry.metadata_file), None, None, Code.LOG_UNRESOLVED)
         for file in metadata.statistics:
             location, size = subject.resolved(file.statistics_path), file.file_size_in_bytes
-            is_plain = file.key_metadata is None and subject.level.includes(Level.FOOTERS)
-            if files.check_stored(location, size, file.snapshot_id) and is_plain:
-                files.check_puffin_footer(location, size, file.file_footer_size_in_bytes, file.snapshot_id)
+            if files.check_stored(location, size, file.snapshot_id) and subject.level.includes(Level.FOOTERS):
+                files.check_statistics(file, location)
         for other in metadata.partition_statistics:
             files.check_stored(subject.resolved(other.statistics_path), other.file_size_in_bytes, other.snapshot_id)
 

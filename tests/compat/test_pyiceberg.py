@@ -31,6 +31,6 @@ def test_pyiceberg_runs_the_same_script(tmp_path: Path) -> None:
 
 def test_the_real_one_is_not_replaced_behind_its_back() -> None:
     done = run("-c", "import pyiceberg, icefloe.compat.pyiceberg")
-    assert "PyIceberg itself is imported already" in done.stderr
+    assert "PyIceberg itself is already imported" in done.stderr
     done = run("-c", "import icefloe.compat.pyiceberg as a; import pyiceberg.io.pyarrow")
     assert "pyiceberg.io" in done.stderr

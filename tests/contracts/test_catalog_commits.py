@@ -86,9 +86,9 @@ def test_another_table_of_the_same_name_is_not_changed(catalog: Catalog) -> None
     table = create(catalog)
     catalog.drop_table("shop.orders")
     other = create(catalog)
-    with pytest.raises(CommitFailed, match="another table now"):
+    with pytest.raises(CommitFailed, match="a different table now"):
         append(table, 1)
-    with pytest.raises(CommitFailed, match="another table now"):
+    with pytest.raises(CommitFailed, match="a different table now"):
         table.refresh()
     assert catalog.load_table("shop.orders").metadata == other.metadata
 
@@ -139,7 +139,7 @@ def test_format_versions_only_go_up(catalog: Catalog, version: int) -> None:
 
 @pytest.mark.parametrize("kind", ["hadoop"])
 def test_file_systems_hold_no_v4_tables(catalog: Catalog) -> None:
-    with pytest.raises(UnsupportedVersionError, match="v1 to v3 tables have; this table is v4"):
+    with pytest.raises(UnsupportedVersionError, match="v1 to v3 tables support; this table is v4"):
         create(catalog, version=4)
     table = create(catalog, version=3)
     with pytest.raises(UnsupportedVersionError, match="v1 to v3"):

@@ -8,7 +8,7 @@ import fastavro
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from icefloe.errors import CorruptFileError, InvalidInputError
+from icefloe.errors import CorruptFileError, IcefloeError, InvalidInputError
 from icefloe.manifests import (
     DataFile,
     EntryStatus,
@@ -232,3 +232,11 @@ def test_summaries_in_columns() -> None:
     assert upper is not None
     assert (lower.to_pylist(), upper.to_pylist()) == ([1, None, None], [5, None, None])
     assert found.contains_null(7).to_pylist() == [None] * 3
+
+
+def test_an_encrypted_list_is_read_with_its_key_and_not_without_it() -> None:
+    listed = encode_manifest_list([], 2, snapshot_id=1, parent_snapshot_id=None, sequence_number=1, key_length=16)
+    assert listed.key is not None
+    assert read_manifest_list("list", lambda _: listed.data, key=listed.key) == ()
+    with pytest.raises(IcefloeError):
+        read_manifest_list("list", lambda _: listed.data)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from icefloe.commit.reliance import requirements_for
 from icefloe.errors import CommitFailed, InvalidInputError
 from icefloe.metadata import MAIN_BRANCH, TableMetadata, apply_all, branch, requirements as req, updates as up
 from icefloe.metadata.refs import tag
@@ -97,17 +98,17 @@ def test_what_updates_rely_on(version: int) -> None:
         (up.RemoveSchemasUpdate((1,)), [req.AssertCurrentSchemaId(0), req.AssertRefSnapshotId("b", 1)]),
         (up.RemovePartitionSpecsUpdate((1,)), [req.AssertDefaultSpecId(0), req.AssertRefSnapshotId("b", 1)]),
     ):
-        found = req.requirements_for(base, [update, update])
+        found = requirements_for(base, [update, update])
         assert found == (identity, *wanted)
         req.check_all(found, base)
 
 
 def test_creating_a_table_relies_on_there_being_none() -> None:
-    assert req.requirements_for(None, [up.AddSchemaUpdate(SCHEMA)]) == (req.AssertCreate(),)
+    assert requirements_for(None, [up.AddSchemaUpdate(SCHEMA)]) == (req.AssertCreate(),)
 
 
 def test_a_v1_table_may_have_no_uuid_to_rely_on() -> None:
-    assert req.requirements_for(new_table(1).evolve(table_uuid=None), []) == ()
+    assert requirements_for(new_table(1).evolve(table_uuid=None), []) == ()
 
 
 def test_the_first_that_fails_is_told() -> None:

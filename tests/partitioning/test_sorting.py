@@ -51,7 +51,7 @@ def test_id_0_is_for_unsorted_and_only_for_that() -> None:
     [
         (SortField(99), "source column 99 is not in the schema"),
         (SortField(4), "it must be primitive"),
-        (SortField(3, tr.DayTransform()), "transform day does not take columns of type"),
+        (SortField(3, tr.DayTransform()), "transform day does not support columns of type"),
         (SortField(8), "inside the list or map"),
         (SortField((1, 3), tr.BucketTransform(3)), "takes one source column"),
     ],

@@ -5,6 +5,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import icefloe
 from icefloe.catalog import Catalog
 from icefloe.table import Table
@@ -108,13 +110,14 @@ class Lake:
         return found
 
 
-def versions_and_modes(versions: Iterable[int]) -> list[tuple[int, str]]:
-    """Each version with the modes that it has."""
+def versions_and_modes(versions: Iterable[int]) -> list[Any]:
+    """Each version with the modes that it has; copies where a version adds nothing to them are slow."""
+    adds_to_copies = (1, 3)
     return [
-        (version, mode)
+        pytest.param(version, mode, marks=pytest.mark.slow if is_copy and version not in adds_to_copies else ())
         for version in versions
-        for mode in MODES
-        if mode == MODES[0] or allows(version, Feature.DELETE_FILES)
+        for mode, is_copy in zip(MODES, (True, False), strict=True)
+        if is_copy or allows(version, Feature.DELETE_FILES)
     ]
 
 

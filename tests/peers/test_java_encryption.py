@@ -102,7 +102,14 @@ def some(*ids: int) -> pa.Table:
     return pa.table({"id": pa.array(ids, pa.int64()), "name": [f"n{i}" for i in ids]})
 
 
-@pytest.mark.parametrize(("form", "length"), [("parquet", 16), ("parquet", 32), ("avro", 16), ("avro", 32)])
+@pytest.mark.parametrize(
+    ("form", "length"),
+    [
+        ("parquet", 16),
+        ("avro", 32),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in (("parquet", 32), ("avro", 16))),
+    ],
+)
 def test_both_ways_in_turn(java: JavaPeer, ours: Catalog, form: str, length: int) -> None:
     name = f"t_{form}_{length}"
     properties = (

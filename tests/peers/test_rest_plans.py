@@ -29,9 +29,9 @@ SCHEMA = (
 TABLES = [
     (1, ["region"]),
     (2, ["days(at)", "bucket(4, id)"]),
-    (2, ["score"]),
     (3, ["truncate(1, bytes)", "day"]),
-    (3, []),
+    pytest.param(2, ["score"], marks=pytest.mark.slow),
+    pytest.param(3, [], marks=pytest.mark.slow),
 ]
 """Versions that Java reads and writes as a whole, and partitions."""
 FILTERS = (

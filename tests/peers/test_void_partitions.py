@@ -18,7 +18,11 @@ SHAPES = [
     ("bucket(4, s)", "bucket(4, s)", "s"),
     ("truncate(2, s)", "truncate(2, s)", "s"),
 ]
-CASES = [(shape, V1) for shape in SHAPES] + [(SHAPES[0], version) for version in JAVA_VERSIONS if version != V1]
+CASES = [
+    *((SHAPES[0], version) for version in (V1, JAVA_VERSIONS[-1])),
+    *(pytest.param(SHAPES[0], version, marks=pytest.mark.slow) for version in JAVA_VERSIONS[1:-1]),
+    *(pytest.param(shape, V1, marks=pytest.mark.slow) for shape in SHAPES[1:]),
+]
 VALUES = "(%d, TIMESTAMP '202%d-01-01 00:00:00', 'value')"
 
 

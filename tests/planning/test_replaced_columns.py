@@ -1,4 +1,4 @@
-"""Tables whose partition column was replaced by one of another type under the same id: what was written before stays readable."""
+"""Tables whose partition column was replaced by one had another type under the same id: what was written before stays readable."""
 
 import datetime as dt
 from typing import Any
@@ -120,7 +120,7 @@ def test_the_branch_of_before_goes_on(case: str, version: int) -> None:
 def test_rows_of_before_are_not_deleted_from_other_partitions(version: int) -> None:
     table = replaced("one day, then doubles", version, **{"write.delete.mode": "merge-on-read"})
     table.append(rows("DOUBLE", [7.0, 7.0]), branch="old")
-    with pytest.raises(ValidationError, match="of another type"):
+    with pytest.raises(ValidationError, match="had another type"):
         table.delete("id = 0", branch="old")
     assert table.scan(ref="old", selected_fields=("id",)).count() == 4
 

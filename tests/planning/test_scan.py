@@ -30,11 +30,13 @@ from icefloe.schema import NestedField, Schema, StructType
 from icefloe.schema.types import LongType, StringType
 from icefloe.storage import Storage
 from icefloe.versions import ALL_VERSIONS, Feature, allows
+from tests.own_threads import OwnThreads
 from tests.planning.tables import SyntheticTable
 
 ID, REGION = NestedField(1, "id", LongType(), required=True), NestedField(2, "region", StringType())
 SCHEMA = Schema(ID, REGION)
 BY_REGION = parse_partition_spec(["region"], SCHEMA)
+PLANNING = "icefloe-planning"
 
 
 def row(number: int, region: str | None = "eu") -> dict[int, Any]:
@@ -125,9 +127,9 @@ def test_what_is_not_there_is_named(two_regions: SyntheticTable) -> None:
         scan(two_regions).use_ref("x")
     with pytest.raises(NoSuchSnapshotError, match="was current at 5 ms"):
         list(scan(two_regions, as_of=5).plan_files())
-    with pytest.raises(InvalidInputError, match="a snapshot id and a ref are given"):
+    with pytest.raises(InvalidInputError, match="give only one of snapshot id and ref"):
         list(scan(two_regions, snapshot_id=1, ref="main").plan_files())
-    with pytest.raises(InvalidInputError, match="has no zone"):
+    with pytest.raises(InvalidInputError, match="has no time zone"):
         scan(two_regions, as_of=dt.datetime(2026, 1, 1)).snapshot()
     wrong: Any = "yesterday"
     with pytest.raises(InvalidInputError, match="'yesterday'"):
@@ -319,10 +321,6 @@ def test_a_shared_cache_saves_reading_again(two_regions: SyntheticTable) -> None
     assert not storage.reads
 
 
-def planning_threads() -> list[str]:
-    return [each.name for each in threading.enumerate() if each.name.startswith("icefloe-planning")]
-
-
 @pytest.fixture
 def many_manifests() -> SyntheticTable:
     table = SyntheticTable(SCHEMA, 2)
@@ -331,15 +329,17 @@ def many_manifests() -> SyntheticTable:
     return table
 
 
-def test_a_plan_that_is_dropped_leaves_no_threads_and_reads_little(many_manifests: SyntheticTable) -> None:
+def test_a_plan_that_is_dropped_leaves_no_threads_and_reads_little(
+    many_manifests: SyntheticTable, own_threads: OwnThreads
+) -> None:
     storage, reports = CountingStorage(), Reports()
     tasks = TableScan(
         many_manifests.metadata, storage, options={"planning.workers": "3"}, reporter=reports
     ).plan_files()
     next(tasks)
-    assert planning_threads()
+    assert own_threads(PLANNING)
     del tasks
-    assert planning_threads() == []
+    assert own_threads(PLANNING) == []
     assert len(storage.reads) <= 1 + 2 * 3 + 3
     assert [report.is_complete for report in reports.found] == [False]
 
@@ -353,12 +353,12 @@ def test_tasks_come_in_the_order_of_manifests_however_many_threads(many_manifest
     assert len(found[0]) == 24
 
 
-def test_a_limit_stops_the_work(many_manifests: SyntheticTable) -> None:
+def test_a_limit_stops_the_work(many_manifests: SyntheticTable, own_threads: OwnThreads) -> None:
     storage = CountingStorage()
     limited = TableScan(many_manifests.metadata, storage, limit=2, options={"planning.workers": "4"})
     assert len(list(limited.plan_files())) == 2
     assert sum(storage.reads.values()) <= 1 + 4
-    assert planning_threads() == []
+    assert own_threads(PLANNING) == []
     assert list(scan(many_manifests, limit=0).plan_files()) == []
 
 
@@ -371,7 +371,7 @@ def test_a_limit_counts_only_rows_that_are_sure() -> None:
     assert len(list(scan(table, limit=1).plan_files())) == 3
 
 
-def test_an_error_in_a_thread_reaches_the_reader(many_manifests: SyntheticTable) -> None:
+def test_an_error_in_a_thread_reaches_the_reader(many_manifests: SyntheticTable, own_threads: OwnThreads) -> None:
     lost = many_manifests.manifests[7].manifest_path
     snapshot_id = many_manifests.metadata.current_snapshot_id
     content = many_manifests.storage.read(lost)
@@ -383,7 +383,7 @@ def test_an_error_in_a_thread_reaches_the_reader(many_manifests: SyntheticTable)
     with pytest.raises(LocationNotFoundError, match=f"snapshot {snapshot_id}") as missing:
         list(scan(many_manifests, options={"planning.workers": "3"}).plan_files())
     assert missing.value.location == lost
-    assert planning_threads() == []
+    assert own_threads(PLANNING) == []
 
 
 def test_a_missing_manifest_list_is_named(two_regions: SyntheticTable) -> None:

@@ -147,5 +147,5 @@ def test_what_is_refused(catalog: Catalog, source: ForeignTable) -> None:
     with pytest.raises(TableAlreadyExistsError):
         migrate(catalog, others)
     assert not others.changes
-    with pytest.raises(NoSuchTableError, match="no Spark"):
+    with pytest.raises(NoSuchTableError, match="needs Spark"):
         call(catalog, "snapshot", ("db.x", "db.y"))

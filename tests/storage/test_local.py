@@ -211,7 +211,7 @@ def test_only_files_are_read_and_nothing_is_waited_for(read: str, kind: str, tmp
     started = time.monotonic()
     with pytest.raises(StorageError, match=r"is a folder, not a file|pipe, socket or device"):
         getattr(storage, read)(f"file://{path}", *arguments)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
 
 
 def test_a_range_takes_no_memory_before_it_is_known_to_be_there(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from tests.peers.sql.histories.generating import history
 from tests.peers.sql.histories.program import program
 from tests.peers.sql.histories.running import Runner
 
-SEEDS = (4000, 4004, 4007, pytest.param(4002, marks=pytest.mark.slow))
+SEEDS = (4000, 4004, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (4002, 4007)))
 """Those of less than a minute, and a longer one."""
 
 

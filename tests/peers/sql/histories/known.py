@@ -171,7 +171,7 @@ EXPECTED_DIFFERENCES: tuple[Expected, ...] = (
         "Java has a snapshot of a change of no row, at which a tag can be",
         "our choice",
         kind="ref",
-        ours="needs a snapshot, and the table has none yet",
+        ours="needs a snapshot, but the table has none yet",
         what="refusal",
     ),
     Expected(
