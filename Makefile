@@ -3,9 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
+# Tests start hundreds of Python processes: compiling the package in each of them takes longer than what most of them do.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow coverage test-deep test-peers test-sql-deep test-spark-versions java-peer java-rest nessie check format bench bench-java bench-page docs docs-serve dbt clean lock wheel
+.PHONY: help demo test test-slow coverage test-deep test-peers test-sql-deep test-spark-versions java-peer java-rest nessie sedona check format bench bench-java bench-page docs docs-serve dbt clean lock wheel
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,7 +30,12 @@ demo: $(VENV)/.product ## set up and run the main job on the embedded default
 test: $(VENV)/.dev ## set up and pass all tests
 	$(BIN)/python -m pytest -q -n $(WORKERS)
 
-test-slow: $(VENV)/.dev ## the heavy tests, and a thousand examples for each property
+# It takes as long to make as it saves in one run of `make test`; the slow tests start dozens of JVMs.
+$(VENV)/.classes: $(VENV)/.dev
+	$(BIN)/python -m tests.java_options
+	@touch $@
+
+test-slow: $(VENV)/.dev $(VENV)/.classes ## the heavy tests, and a thousand examples for each property
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not deep" --hypothesis-profile=thorough
 
 coverage: $(VENV)/.dev ## the tests without Spark, and which lines and branches they reach; fails below the floor in pyproject.toml
@@ -77,6 +84,21 @@ $(NESSIE)/.ready: Makefile
 	@touch $@
 
 nessie: $(NESSIE)/.ready ## fetch Nessie, a REST catalog server of another make
+
+SEDONA := .venv-sedona
+SEDONA_ARTIFACTS := org.apache.sedona:sedona-spark-shaded-4.0_2.13:1.8.0 org.datasyslab:geotools-wrapper:1.8.0-33.1
+
+$(SEDONA)/.ready: Makefile
+	rm -rf $(SEDONA)
+	mkdir -p $(SEDONA)
+	for artifact in $(SEDONA_ARTIFACTS); do \
+		mvn -q -B dependency:get -Dtransitive=false -Dartifact=$$artifact && \
+		mvn -q -B dependency:copy -Dartifact=$$artifact -DoutputDirectory=$(CURDIR)/$(SEDONA) || exit 1; \
+	done
+	@touch $@
+
+sedona: $(SEDONA)/.ready ## fetch Apache Sedona and the Spark that it is made for, which tests/spark/test_sedona.py asks
+	$(MAKE) .venv-spark-4.0.1/.ready SPARK_VERSION=4.0.1
 
 DBT_VENV := .venv-dbt
 # dbt has many packages of its own, so it is not one of those for development; dbt-core 2 is another program.
@@ -164,5 +186,5 @@ lock: $(VENV)/.dev ## pin every dependency again, in constraints.txt
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --all-extras --upgrade --no-header --no-annotate -o constraints.txt pyproject.toml
 
 clean: ## remove all that was made here
-	rm -rf $(VENV) $(JAVA_VENV) $(JAVA_REST) $(CLICKHOUSE_VENV) .venv-spark-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .histories icefloe-warehouse
+	rm -rf $(VENV) $(JAVA_VENV) $(JAVA_REST) $(SEDONA) $(CLICKHOUSE_VENV) .venv-spark-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .histories icefloe-warehouse
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -93,7 +93,8 @@ def _entry(name: str, member: Any, own: int) -> str:
     if isinstance(member, property | cached_property):
         function: Callable[..., object] = member.func if isinstance(member, cached_property) else member.fget or _entry
         returned = inspect.signature(function).return_annotation
-        return f"- `{name}` -> `{_short(inspect.formatannotation(returned))}`: {_first_sentence(function)}"
+        shown = returned if isinstance(returned, str) else inspect.formatannotation(returned)
+        return f"- `{name}` -> `{_short(shown)}`: {_first_sentence(function)}"
     signature = inspect.signature(member)
     shown = _short(str(signature.replace(parameters=list(signature.parameters.values())[own:])))
     if member.__code__.co_filename == contextlib.__file__:

@@ -29,7 +29,7 @@ def commands_page() -> str:
     """Every command with its arguments and options."""
     head = """# Commands
 
-Every command of `icefloe`, as `icefloe COMMAND --help` says it. [The command line](cli.md) has the rules for names, output and exit codes; options of all commands are at the end.
+Every command of `icefloe`, as `icefloe COMMAND --help` says it. [The command line](cli.md) has the rules for names, output and exit codes; the global options are at the end.
 """
     parts: list[str] = [head]
     panel = ""
@@ -40,7 +40,7 @@ Every command of `icefloe`, as `icefloe COMMAND --help` says it. [The command li
             panel = command.panel
             parts.append(f"## {panel}\n")
         parts += list(_command(f"icefloe {name}", load_command(name, command)))
-    parts.append("## Options of all commands\n")
+    parts.append("## Global options\n")
     parts.append(_options(_shared(load_command("list", COMMANDS["list"]))))
     return "\n".join(parts).rstrip() + "\n"
 
@@ -71,7 +71,7 @@ def _argument(argument: Any) -> str:
 
 
 def _shared(command: Any) -> list[Any]:
-    return [each for each in command.params if getattr(each, "rich_help_panel", None) == "Options of all commands"]
+    return [each for each in command.params if getattr(each, "rich_help_panel", None) == "Global options"]
 
 
 def _options(options: list[Any]) -> str:
