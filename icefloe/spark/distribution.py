@@ -159,6 +159,16 @@ class PartitionColumns:
                 columns[name] = _encoded(gateway, values, field.transform.result_type(source_type))
         return frame.withColumns(columns) if columns else frame
 
+    def counts(self) -> list[int] | None:
+        """How many values each written column has besides null, if those are the numbers from zero on; None if they are others."""
+        schema = self.metadata.schema()
+        written = [
+            field for field, name in zip(self.metadata.spec().fields, self.names, strict=True) if name is not None
+        ]
+        counts = [_count_of_values(field.transform, schema.find_type(field.source_id)) for field in written]
+        known = [count for count in counts if count is not None]
+        return known if known and len(known) == len(counts) else None
+
     def partition(self, folders: Sequence[str], location: str, storage: Storage) -> tuple[Value | None, ...]:
         """The partition tuple of a file that lies in these folders."""
         texts = dict(folder.partition("=")[::2] for folder in folders)
@@ -196,6 +206,16 @@ def partition_columns(metadata: md.TableMetadata) -> PartitionColumns:
         for index, field in enumerate(metadata.spec().fields)
     )
     return PartitionColumns(metadata, tuple(names))
+
+
+def _count_of_values(transform: tr.Transform, source_type: types.IcebergType) -> int | None:
+    match transform:
+        case tr.BucketTransform():
+            return transform.num_buckets
+        case tr.IdentityTransform() if isinstance(source_type, types.BooleanType):
+            return 2
+        case _:
+            return None
 
 
 def _path(field_id: int, schema: Schema) -> list[str]:

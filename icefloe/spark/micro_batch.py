@@ -8,6 +8,7 @@ from pyspark.sql.classic.dataframe import DataFrame
 from pyspark.sql.types import StructType
 
 from icefloe.spark.gateway import Gateway
+from icefloe.spark.jvm import door
 
 
 class MicroBatch(DataFrame):  # type: ignore[misc]  # mypy knows nothing of PySpark
@@ -24,8 +25,18 @@ class MicroBatch(DataFrame):  # type: ignore[misc]  # mypy knows nothing of PySp
         self.__dict__["schema"] = schema
         return self
 
+    def planned_in(self, session: SparkSession) -> None:
+        """Let a session plan these rows together with what is done with them, where that saves a copy of each."""
+        entry = door.entry(self.sparkSession, "batch_rows")
+        if entry is not None:
+            entry.plan(session._jsparkSession, self._rows, self.dataset)
+
+    @cached_property
+    def _rows(self) -> JavaObject:
+        """The rows as a plan."""
+        return Gateway(self.sparkSession).rdd_plan(self.dataset, is_streaming=False)
+
     @cached_property
     def _jdf(self) -> JavaObject:
-        gateway = Gateway(self.sparkSession)
-        plan = gateway.rdd_plan(self.dataset, is_streaming=False)
+        gateway, plan = Gateway(self.sparkSession), self._rows
         return gateway.jvm.org.apache.spark.sql.classic.Dataset.ofRows(self.sparkSession._jsparkSession, plan)

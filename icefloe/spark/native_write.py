@@ -12,8 +12,10 @@ when a variant goes through a scan. So the schema gets its ids where the writer 
 """
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import pyarrow.parquet as pq
 from py4j.java_gateway import JavaMember, JavaObject
@@ -84,7 +86,10 @@ def write_natively(frame: DataFrame, request: WriteRequest, places: Gathered | N
         return _write_planned(writes, frame, request, distribution)
     settings = _settings(metadata, distribution) | _parts(frame.sparkSession, distribution)
     noted = () if places is None else (FILE, POS)
-    shaped = in_session(shape_frame(frame, metadata.schema(), more=noted), held_clone(frame.sparkSession, settings))
+    session = held_clone(frame.sparkSession, settings)
+    if isinstance(frame, MicroBatch):
+        frame.planned_in(session)
+    shaped = in_session(shape_frame(frame, metadata.schema(), more=noted), session)
     stored = stored_schema(metadata.schema())
     if len(stored) < len(metadata.schema()):
         shaped = shaped.drop(*(field.name for field in metadata.schema() if field.field_id not in stored.fields_by_id))
@@ -95,11 +100,16 @@ def write_natively(frame: DataFrame, request: WriteRequest, places: Gathered | N
     schema = file_schema(stored, mapping_of(frame.sparkSession))
 
     placing = door.entry(frame.sparkSession, "row_changes", in_tasks=True) if noted else None
+    few = None if writes is None or noted else _few_partitions(frame.sparkSession, columns, distribution)
 
     def write(part: DataFrame, part_folder: str, partition: Sequence[str] = ()) -> None:
         inner = None if placing is None else placing.placing()
         if writes is None:
             _write_parquet(gateway, part, part_folder, options, partition, IdFormat(gateway, schema, inner))
+        elif partition and few is not None:
+            inner = few.entry.byPartition(few.counts, int(options["maxRecordsPerFile"]))
+            with_ids = writes.withIds(schema.json(), inner, len(partition))
+            writes.insert(part._jdf, part_folder, gateway.map(options | {"maxRecordsPerFile": "0"}), "", with_ids)
         else:
             with_ids = writes.withIds(schema.json(), inner or writes.parquet(), len(noted))
             writes.insert(part._jdf, part_folder, gateway.map(options), "\0".join(partition), with_ids)
@@ -111,6 +121,24 @@ def write_natively(frame: DataFrame, request: WriteRequest, places: Gathered | N
         spread = distribute(columns.add(shaped, gateway), metadata, distribution, columns.written)
         write(spread, folder, columns.written)
         return _data_files(folder, columns, distribution, request, places)
+
+
+class _FewPartitions(NamedTuple):
+    """A writer that holds a file open for each partition, and the numbers of values by which it knows them."""
+
+    entry: JavaObject
+    counts: str
+
+
+def _few_partitions(
+    spark: SparkSession, columns: PartitionColumns, distribution: Distribution
+) -> _FewPartitions | None:
+    """How a fanout write opens all files that it may need; None if they may be too many."""
+    counts = columns.counts() if distribution.fanout else None
+    if counts is None or math.prod(counts) > _OPEN_FILES:
+        return None
+    entry = door.entry(spark, "partition_files", in_tasks=True)
+    return None if entry is None else _FewPartitions(entry, " ".join(map(str, counts)))
 
 
 def _fits(batch: MicroBatch, metadata: md.TableMetadata, distribution: Distribution) -> bool:

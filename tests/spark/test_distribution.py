@@ -14,6 +14,7 @@ from icefloe.errors import InvalidPropertyError
 from icefloe.manifests import DataFile
 from icefloe.spark.distribution import distribution_of
 from icefloe.table import Table
+from tests.spark.sessions import settings
 
 MODE = "write.distribution-mode"
 FEWEST = "spark.sql.adaptive.coalescePartitions.minPartitionNum"
@@ -105,6 +106,41 @@ def test_fanout_needs_no_sort(spark: Any, catalog: Catalog) -> None:
         found = values(file, "id")
         assert found == sorted(found)
         assert {number % 7 for number in found} == {file.partition[0]}
+
+
+FEW: dict[str, tuple[list[str], dict[str, str], int]] = {
+    "buckets": (["bucket(5, p)"], {}, 0),
+    "buckets and booleans": (["bucket(5, p)", "flag"], {MODE: "hash"}, 0),
+    "several files each": (["bucket(2, p)"], {"write.target-file-size-bytes": "5000"}, 0),
+    # One word of bits says which of 64 columns are null, so with those of the partition there are two.
+    "many columns": (["bucket(5, p)"], {}, 61),
+    "too many": (["bucket(200, p)"], {}, 0),
+}
+"""A spec, properties, and how many columns more there are."""
+
+
+@pytest.mark.parametrize("case", FEW)
+def test_fanout_holds_a_file_open_for_each_of_few_partitions(spark: Any, catalog: Catalog, case: str) -> None:
+    """As Spark's own writer does without classes of ours: the same rows, in files of the same partitions."""
+    spec, given, more = FEW[case]
+    properties = {MODE: "none", "write.spark.fanout.enabled": "true"} | given
+    rows = ["id", "if(id % 11 = 0, null, cast(id % 40 as int)) p", "nullif(id % 3, 2) = 1 flag"]
+    rows += [f"if(id % {n + 2} = 0, null, id + {n}) c{n}" for n in range(more)]
+    frame = spark.range(12_000, numPartitions=2).selectExpr(*rows)
+    schema = ", ".join(f"{name} {kind}" for name, kind in frame.dtypes)
+    found = {}
+    for enabled in ("true", "false"):
+        table = catalog.create_table(f"db.t{enabled}", schema, partition_spec=spec, properties=properties)
+        with settings(spark, {"spark.icefloe.jvm.enabled": enabled}):
+            table.append(frame)
+            # Now the table tells how many rows make a file.
+            table.append(frame)
+        assert table.verify(level="data").ok
+        files = sorted((repr(file.partition), file.record_count) for file in files_of(table))
+        found[enabled] = files, sorted(map(repr, table.scan().to_arrow().to_pylist()))
+    assert found["true"] == found["false"]
+    partitions = {partition for partition, _ in found["true"][0]}
+    assert (len(found["true"][0]) > 4 * len(partitions)) == (case == "several files each")
 
 
 @pytest.mark.parametrize("codec", ["zstd", "brotli"])

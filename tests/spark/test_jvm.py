@@ -111,7 +111,9 @@ def test_a_jar_that_spark_refuses(
     assert len(caplog.records) == 1
 
 
-@pytest.mark.parametrize("name", ["file_writes", "live_rows", "row_changes", "scan_index", "streams"])
+@pytest.mark.parametrize(
+    "name", ["batch_rows", "file_writes", "live_rows", "partition_files", "row_changes", "scan_index", "streams"]
+)
 def test_the_texts_suit_this_spark(spark: Any, name: str) -> None:
     assert door.entry(spark, name, in_tasks=True) is not None
 

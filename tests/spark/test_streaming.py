@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812  # its usual name
 
 from icefloe.catalog import load_catalog
 from icefloe.errors import IcefloeError, InvalidInputError, InvalidPropertyError
+from icefloe.spark import native_write
 from icefloe.spark.connect import connect
 from icefloe.spark.session import Session
 from icefloe.table import Table
@@ -219,8 +220,8 @@ def test_rows_and_changes_between_two_snapshots(spark: Any, tmp_path: Path) -> N
 # -- sinks
 
 
-def copy(ice: Session, checkpoint: Path, target: str = "db.copy") -> Any:
-    write = ice.write_stream(ice.read_stream("db.t", {FILES: 2})).to(target).trigger(availableNow=True)
+def copy(ice: Session, checkpoint: Path, to: str = "db.copy", where: str = "true") -> Any:
+    write = ice.write_stream(ice.read_stream("db.t", {FILES: 2}).where(where)).to(to).trigger(availableNow=True)
     query = write.start(str(checkpoint))
     query.awaitTermination()
     return query
@@ -249,6 +250,31 @@ def test_a_batch_is_written_once(ice: Session, table: Table, target: Table, tmp_
     assert ids(ice.table("db.copy")) == [*range(9), 99]
     assert query.lastProgress["sink"]["description"] == "icefloe[db.copy]"
     assert target.refresh().verify(level="data").ok
+
+
+def test_rows_of_partitioned_targets_are_planned_with_the_query(
+    ice: Session, table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a batch reads and filters is part of the plan that writes it, and progress counts its rows."""
+    table.append(numbers(*range(100)))
+    target = ice.catalog.create_table("db.spread", "part bigint, id bigint", partition_spec=["bucket(3, id)"])
+    plans = []
+    spread = native_write.distribute
+
+    def noted(*given: Any, **more: Any) -> Any:
+        frame = spread(*given, **more)
+        plans.append(frame._jdf.queryExecution().executedPlan().toString())
+        return frame
+
+    monkeypatch.setattr(native_write, "distribute", noted)
+    query = copy(ice, tmp_path, to="db.spread", where="id % 4 <> 1")
+    assert ids(ice.table("db.spread")) == [number for number in range(100) if number % 4 != 1]
+    assert "MicroBatch FileScan" in plans[0]
+    assert "ExistingRDD" not in plans[0]
+    assert sum(each["numInputRows"] for each in query.recentProgress) == 100
+    assert {file.partition[0] for file in (task.file for task in target.refresh().scan().plan_files())} == {0, 1, 2}
+    assert target.verify(level="data").ok
+    ice.catalog.drop_table("db.spread")
 
 
 def test_state_has_seen_a_batch_that_is_not_written_again(ice: Session, table: Table, tmp_path: Path) -> None:
