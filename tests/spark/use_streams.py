@@ -149,7 +149,10 @@ class Lake:
         catalog = load_catalog("lake", type="sql", uri=uri, warehouse=warehouse)
         catalog.create_namespace_if_not_exists("db")
         for name in ("appended", "more", "changed", "append", "apply_changes"):
-            catalog.create_table_if_not_exists(f"db.{name}", "id bigint, part bigint", properties=_PROPERTIES)
+            # Rows of a partitioned target move before they are written.
+            spec = ["bucket(2, id)"] if name == "append" else None
+            columns = "id bigint, part bigint"
+            catalog.create_table_if_not_exists(f"db.{name}", columns, partition_spec=spec, properties=_PROPERTIES)
         for name in ("complete", "update"):
             catalog.create_table_if_not_exists(f"db.{name}", "part bigint, n bigint", properties=_PROPERTIES)
         lake = cls(folder, catalog, random.Random(seed), itertools.count())
