@@ -86,6 +86,10 @@ def write_natively(frame: DataFrame, request: WriteRequest, places: Gathered | N
         return _write_planned(writes, frame, request, distribution)
     settings = _settings(metadata, distribution) | _parts(frame.sparkSession, distribution)
     noted = () if places is None else (FILE, POS)
+    columns = partition_columns(metadata)
+    # Classes that tasks need are those of a session when it is cloned, so they are asked for first.
+    placing = door.entry(frame.sparkSession, "row_changes", in_tasks=True) if noted else None
+    few = None if writes is None or noted else _few_partitions(frame.sparkSession, columns, distribution)
     session = held_clone(frame.sparkSession, settings)
     if isinstance(frame, MicroBatch):
         frame.planned_in(session)
@@ -93,14 +97,10 @@ def write_natively(frame: DataFrame, request: WriteRequest, places: Gathered | N
     stored = stored_schema(metadata.schema())
     if len(stored) < len(metadata.schema()):
         shaped = shaped.drop(*(field.name for field in metadata.schema() if field.field_id not in stored.fields_by_id))
-    columns = partition_columns(metadata)
     gateway = Gateway(shaped.sparkSession)
     folder = new_folder(metadata)
     options = _options(metadata.properties)
     schema = file_schema(stored, mapping_of(frame.sparkSession))
-
-    placing = door.entry(frame.sparkSession, "row_changes", in_tasks=True) if noted else None
-    few = None if writes is None or noted else _few_partitions(frame.sparkSession, columns, distribution)
 
     def write(part: DataFrame, part_folder: str, partition: Sequence[str] = ()) -> None:
         inner = None if placing is None else placing.placing()

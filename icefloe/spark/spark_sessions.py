@@ -89,6 +89,12 @@ def held_clone(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession
     return held.clones[key]
 
 
+def forget_clones(spark: SparkSession) -> None:
+    """Make the clones of the session anew from now on, as there is something that those of before lack."""
+    if (held := _HELD.get(spark)) is not None:
+        held.clones.clear()
+
+
 def _clone(session: JavaObject, settings: Mapping[str, str]) -> JavaObject:
     clone = session.cloneSession()
     conf = clone.conf()

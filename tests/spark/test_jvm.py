@@ -11,6 +11,7 @@ from uuid import uuid4
 import pytest
 
 from icefloe.spark.jvm import door
+from icefloe.spark.spark_sessions import held_clone, hold_clones
 from tests.spark.processes import bare_environment
 from tests.spark.sessions import settings
 
@@ -77,6 +78,28 @@ def test_a_session_with_artifacts_of_its_own(spark: Any, given: Callable[[str], 
         # Others do not know it yet, and get it when they ask.
         assert door.entry(spark, name, in_tasks=True) is not None
         assert spark.sparkContext._jsc.sc().listJars().size() == before + 2
+
+
+def test_a_session_that_is_set_up_elsewhere_has_artifacts_of_its_own(spark: Any, given: Callable[[str], str]) -> None:
+    """Spark's own default holds where nobody says otherwise, as PySpark does for the sessions that it makes."""
+    name = given(WORKING)
+    other = spark.newSession()
+    shared = spark.conf.get("spark.sql.artifact.isolation.enabled")
+    other._jsparkSession.sessionState().conf().unsetConf("spark.sql.artifact.isolation.enabled")
+    assert (shared, other.conf.get("spark.sql.artifact.isolation.enabled")) == ("false", "true")
+    before = spark.sparkContext._jsc.sc().listJars().size()
+    assert door.entry(other, name, in_tasks=True) is not None
+    assert door.entry(spark, name, in_tasks=True) is not None
+    assert spark.sparkContext._jsc.sc().listJars().size() == before + 2
+
+
+def test_clones_know_the_classes_that_their_session_is_sent_later(spark: Any, given: Callable[[str], str]) -> None:
+    other = hold_clones(spark.newSession())
+    other._jsparkSession.conf().set("spark.sql.artifact.isolation.enabled", "true")
+    before = held_clone(other, {"spark.sql.caseSensitive": "true"})
+    assert held_clone(other, {"spark.sql.caseSensitive": "true"}) is before
+    assert door.entry(other, given(WORKING), in_tasks=True) is not None
+    assert held_clone(other, {"spark.sql.caseSensitive": "true"}) is not before
 
 
 def test_the_setting_leaves_java_out(spark: Any, given: Callable[[str], str]) -> None:

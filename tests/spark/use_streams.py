@@ -293,7 +293,8 @@ def run_until_killed(lake: Lake, place: str, visits: int, who: str, *modes: str)
         while all(query.isActive for query in queries):
             time.sleep(0.1)
         for query in queries:
-            query.awaitTermination(0)
+            if (problem := query.exception()) is not None:
+                raise problem
 
 
 def main(folder: str) -> None:

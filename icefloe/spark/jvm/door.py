@@ -27,10 +27,11 @@ from weakref import WeakKeyDictionary
 
 from py4j.java_gateway import GatewayClient, JavaObject
 from pyspark import SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from icefloe.spark.gateway import Gateway
-from icefloe.spark.spark_sessions import is_classic, is_on as is_set
+from icefloe.spark.spark_sessions import forget_clones, is_classic, is_on as is_set
 
 logger = logging.getLogger("icefloe.spark")
 
@@ -109,8 +110,7 @@ def _compile(spark: SparkSession, source: str) -> _Unit:
 
 def _is_sent(spark: SparkSession, name: str, unit: _Unit) -> bool:
     """Whether tasks of the session know the classes; they are sent if nobody did that yet."""
-    # PySpark turns it off by default; where it is on, tasks of a session see artifacts of that session alone.
-    is_isolated = str(spark.conf.get(_ISOLATED, "false")).lower() == "true"
+    is_isolated = _is_isolated(spark)
     key = unit.package, str(spark._jsparkSession.sessionUUID()) if is_isolated else None
     sent = _SENT.setdefault(spark.sparkContext, {})
     if key not in sent:
@@ -123,6 +123,15 @@ def _is_sent(spark: SparkSession, name: str, unit: _Unit) -> bool:
     return sent[key]
 
 
+def _is_isolated(spark: SparkSession) -> bool:
+    """Whether tasks of a session see artifacts of that session alone: PySpark turns that off where it makes a session itself."""
+    try:
+        return str(spark.conf.get(_ISOLATED)).lower() == "true"
+    except PySparkException:
+        # This Spark has no such setting.
+        return False
+
+
 def _send(spark: SparkSession, unit: _Unit, *, is_isolated: bool) -> None:
     context = spark.sparkContext
     scala_context = context._jsc.sc()
@@ -133,6 +142,7 @@ def _send(spark: SparkSession, unit: _Unit, *, is_isolated: bool) -> None:
                 archive.writestr(class_name.replace(".", "/") + ".class", code)
     if is_isolated:
         spark._jsparkSession.addArtifact(str(jar))
+        forget_clones(spark)
     else:
         scala_context.addJar(str(jar))
     # Spark only logs it if that fails.
