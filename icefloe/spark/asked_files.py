@@ -26,7 +26,7 @@ from icefloe.spark.spark_sessions import ReadSettings
 logger = logging.getLogger("icefloe.spark")
 
 _LENGTH = struct.Struct(">i")
-_SIZE = struct.Struct(">q")
+_NUMBERS = struct.Struct(">qq")
 
 
 class AskedFiles:
@@ -89,7 +89,7 @@ class AskedFiles:
         return optimizer.locations_of_keys(files, request) if about == "keys" else None
 
     def _listing(self, groups: Mapping[Facts, Sequence[FileScanTask]]) -> Iterator[bytes]:
-        """Rows of constants, each with its files: location, size, deleted rows, and key."""
+        """Rows of constants, each with its files: location, size, number of rows, deleted rows, and key."""
         files = self._lister.files
         tasks = [task for members in groups.values() for task in members]
         deleted = iter(
@@ -103,7 +103,8 @@ class AskedFiles:
             yield _sized(unsafe_row(data_types, facts)) + _LENGTH.pack(len(members))
             for task in members:
                 location = hadoop_location(task.file.file_path).encode()
-                yield _sized(location) + _SIZE.pack(task.file.file_size_in_bytes) + _sized(next(deleted))
+                numbers = _NUMBERS.pack(task.file.file_size_in_bytes, task.file.record_count)
+                yield _sized(location) + numbers + _sized(next(deleted))
                 yield _sized(b"" if files.key is None else files.key(task))
 
 

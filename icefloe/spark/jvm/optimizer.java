@@ -14,6 +14,7 @@ import java.util.WeakHashMap;
 import java.util.function.BiFunction;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
+import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.And;
@@ -31,6 +32,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.ReturnAnswer;
+import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession$;
@@ -273,24 +275,33 @@ class PlannedFiles implements FileIndex, BiFunction, Supplier {
   private final String key;
   private final Seq roots;
   private final boolean isNumbered;
+  private final long width;
   private final long size;
   private final int count;
   private boolean isGrouped;
   private Object groups;
 
-  PlannedFiles(Request request, Seq roots, Seq directories, boolean isNumbered) {
+  /** `width` is what Spark takes a row to have of bytes, with all columns of the relation. */
+  PlannedFiles(Request request, Seq roots, Seq directories, boolean isNumbered, long width) {
     this.request = request;
     this.roots = roots;
     this.isNumbered = isNumbered;
     this.key = request.source.toString() + (request.limit() < 0 ? "" : " limit " + request.limit()) + (isNumbered ? " numbered" : "");
     this.directories = directories;
+    this.width = width;
     long bytes = 0;
+    long rows = 0;
     int files = 0;
     for (scala.collection.Iterator groups = directories.iterator(); groups.hasNext();) {
       scala.collection.Iterator members = ((PartitionDirectory) groups.next()).files().iterator();
-      for (; members.hasNext(); files++) bytes += ((FileStatusWithMetadata) members.next()).getLen();
+      for (; members.hasNext(); files++) {
+        FileStatus file = ((FileStatusWithMetadata) members.next()).fileStatus();
+        bytes += file.getLen();
+        if (file instanceof Supplier) rows += ((Long) ((Supplier) file).get()).longValue();
+      }
     }
-    this.size = bytes;
+    // Rows take more memory than their files if these are packed well, and joins hold rows.
+    this.size = Math.max(bytes, rows * width);
     this.count = files;
   }
 
@@ -343,7 +354,7 @@ class PlannedFiles implements FileIndex, BiFunction, Supplier {
         singles.add(new PartitionDirectory(values, Plans.seq(one)));
       }
     }
-    return new PlannedFiles(request, roots, Plans.seq(singles), true);
+    return new PlannedFiles(request, roots, Plans.seq(singles), true, width);
   }
 
   public Seq rootPaths() {
@@ -433,10 +444,15 @@ class PlannedScans extends Rule implements BiFunction {
       if (limit >= 0) return planned(leaf, conditions, -1);
       directories = request.source.listFiles(request.onConstants(), request.onColumns());
     }
-    FileIndex files = new PlannedFiles(request, request.source.rootPaths(), directories, false);
+    FileIndex files = new PlannedFiles(request, request.source.rootPaths(), directories, false, width(leaf));
     SQLConf conf = SQLConf.get();
     Object table = limit < 0 && (conf.cboEnabled() || conf.planStatsEnabled()) ? request.ask("statistics") : null;
     return Plans.over(leaf, files, table);
+  }
+
+  /** The bytes of a row as Spark itself counts them. */
+  private static long width(LogicalRelation leaf) {
+    return ((scala.math.BigInt) EstimationUtils.getSizePerRow(leaf.output(), EstimationUtils.getSizePerRow$default$2())).toLong();
   }
 
   /** The plan that metadata answers; null if it does not. */

@@ -12,6 +12,7 @@ import java.security.spec.X509EncodedKeySpec;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.function.BiFunction;
+import java.util.function.Supplier;
 import javax.crypto.Cipher;
 import javax.crypto.KeyAgreement;
 import javax.crypto.spec.GCMParameterSpec;
@@ -103,6 +104,20 @@ class SealedKeys {
   }
 }
 
+/** A file that says how many rows it has to whoever asks (optimizer.java). */
+class CountedFile extends FileStatus implements Supplier {
+  private final long rows;
+
+  CountedFile(long size, Path path, long rows) {
+    super(size, false, 1, 128L << 20, 0L, path);
+    this.rows = rows;
+  }
+
+  public Object get() {
+    return Long.valueOf(rows);
+  }
+}
+
 /** Indexes are equal if their labels are, so that Spark can reuse plans. */
 class ScanIndex implements FileIndex, BiFunction {
   private final SparkSession session;
@@ -183,7 +198,7 @@ class ScanIndex implements FileIndex, BiFunction {
     text.append("]");
   }
 
-  /** Rows of constants, each with its files, and with each file the rows that are deleted of it, and its key. */
+  /** Rows of constants, each with its files, and with each file how many rows it has, which are deleted of it, and its key. */
   private static Seq directories(ByteBuffer answer) {
     int width = answer.getInt();
     ArrayList directories = new ArrayList();
@@ -200,7 +215,8 @@ class ScanIndex implements FileIndex, BiFunction {
 
   private static FileStatusWithMetadata file(ByteBuffer answer) {
     Path path = new Path(new String(bytes(answer), StandardCharsets.UTF_8));
-    FileStatus status = new FileStatus(answer.getLong(), false, 1, 128L << 20, 0L, path);
+    long size = answer.getLong();
+    FileStatus status = new CountedFile(size, path, answer.getLong());
     byte[] deleted = bytes(answer);
     byte[] key = bytes(answer);
     Map facts = (Map) scala.collection.immutable.Map$.MODULE$.empty();
