@@ -46,4 +46,5 @@ from icefloe.schema.schema import MAX_COLUMN_ID, Schema
 from icefloe.schema.types import JSON, IcebergType, NestedField, StructType, Value
 from icefloe.schema.value_codec import value_from_json, value_to_json
 from icefloe.schema.values import parse_text, to_text
+from icefloe.schema.wkb import EWKB_HINT
 from icefloe.schema.wkb_arrays import check_wkb_column

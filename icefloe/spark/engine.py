@@ -30,6 +30,7 @@ from icefloe.spark.native_read import ROW_INDEX, NativeScan, takes_keys
 from icefloe.spark.native_write import CODECS, write_natively
 from icefloe.spark.row_positions import Gathered, gathered
 from icefloe.spark.scan_plan import SnapshotShape, shape_of, shape_of_entries
+from icefloe.spark.shape_writes import why_no_shapes
 from icefloe.spark.shaping import SIMPLE_TYPES, error_in
 from icefloe.spark.spark_sessions import is_classic, is_on
 from icefloe.spark.types import mapping_of, schema_from_spark
@@ -45,7 +46,7 @@ FIRST_WITH_NESTED_IDS = (4, 1)
 """The first Spark that finds the types of fields inside of structs by field id, and knows without them when a struct is null."""
 _KNOWN_TO_ALL = ("file", "hdfs")
 """Schemes that every Hadoop knows."""
-_WRITTEN_TYPES = (*SIMPLE_TYPES, types.VariantType, types.StructType)
+_WRITTEN_TYPES = (*SIMPLE_TYPES, types.VariantType, types.GeometryType, types.StructType)
 
 
 def with_lineage(schema: Schema) -> Schema:
@@ -164,7 +165,10 @@ def clean_native_scan(
 
 
 def why_not_written(spark: SparkSession, metadata: TableMetadata) -> str | None:
-    """Why Spark's own writer cannot write the table; None if it can."""
+    """Why Spark's own writer cannot write the table; None if it can.
+
+    It writes geometries, of any CRS, where Java classes of ours are in use that check and annotate them; never geographies.
+    """
     if is_encrypted(metadata):
         return "the table is encrypted, and Spark's writer has no way to its keys"
     if props.WRITE_FORMAT.of(metadata.properties) != "parquet":
@@ -180,11 +184,22 @@ def why_not_written(spark: SparkSession, metadata: TableMetadata) -> str | None:
             return f"Spark's writer has no form for column {schema.names_by_id[field_id]!r} of type {field.field_type}"
     if not stored_schema(schema).fields:
         return "no column is stored"
+    if (refusal := _shapes_refused(spark, schema)) is not None:
+        return refusal
     root = parse_location(data_folder(metadata)).root
     scheme = root.partition(":")[0] if ":" in root else "file"
     if scheme == "memory":
         return "files in memory are those of this process"
     return _unknown_store(Gateway(spark), scheme)
+
+
+def _shapes_refused(spark: SparkSession, schema: Schema) -> str | None:
+    """A sentence if the table has geometries that Spark's writer would not write as they are."""
+    for field_id, field in schema.fields_by_id.items():
+        if isinstance(field.field_type, types.GeometryType):
+            refusal = why_no_shapes(spark)
+            return None if refusal is None else f"column {schema.names_by_id[field_id]!r} is a geometry: {refusal}"
+    return None
 
 
 def _why_not_read(gateway: Gateway, scan: TableScan, shape: SnapshotShape | None) -> str | None:

@@ -35,6 +35,7 @@ from icefloe.spark.gateway import Gateway, Returned, analyzed, items
 from icefloe.spark.jvm import door
 from icefloe.spark.micro_batch import MicroBatch
 from icefloe.spark.row_positions import FILE, POS, Gathered, take_in
+from icefloe.spark.shape_writes import with_shapes
 from icefloe.spark.shaping import is_shaped, shape_frame
 from icefloe.spark.spark_sessions import held_clone, in_session, is_on
 from icefloe.spark.types import FIELD_ID, file_schema, mapping_of
@@ -103,16 +104,20 @@ def write_natively(frame: DataFrame, request: WriteRequest, places: Gathered | N
     schema = file_schema(stored, mapping_of(frame.sparkSession))
 
     def write(part: DataFrame, part_folder: str, partition: Sequence[str] = ()) -> None:
+        chosen = few if partition else None
         inner = None if placing is None else placing.placing()
+        if chosen is not None:
+            inner = chosen.entry.byPartition(chosen.counts, int(options["maxRecordsPerFile"]))
+        inner = with_shapes(frame.sparkSession, stored, inner)
         if writes is None:
-            _write_parquet(gateway, part, part_folder, options, partition, IdFormat(gateway, schema, inner))
-        elif partition and few is not None:
-            inner = few.entry.byPartition(few.counts, int(options["maxRecordsPerFile"]))
-            with_ids = writes.withIds(schema.json(), inner, len(partition))
-            writes.insert(part._jdf, part_folder, gateway.map(options | {"maxRecordsPerFile": "0"}), "", with_ids)
-        else:
-            with_ids = writes.withIds(schema.json(), inner or writes.parquet(), len(noted))
-            writes.insert(part._jdf, part_folder, gateway.map(options), "\0".join(partition), with_ids)
+            id_format = IdFormat(gateway, schema, inner, len(noted))
+            _write_parquet(gateway, part, part_folder, options, partition, id_format)
+            return
+        taken = len(noted) if chosen is None else len(partition)
+        given = options if chosen is None else options | {"maxRecordsPerFile": "0"}
+        folders = partition if chosen is None else ()
+        with_ids = writes.withIds(schema.json(), inner or writes.parquet(), taken)
+        writes.insert(part._jdf, part_folder, gateway.map(given), "\0".join(folders), with_ids)
 
     with removed_on_error(frame.sparkSession, request.storage, folder):
         most = _rows_per_file(shaped, request, distribution.mode, write, folder)
@@ -381,13 +386,15 @@ def _write_parquet(
 class IdFormat:
     """Spark's Parquet format, except that it writes the ids of a schema: a `FileFormat` for writing only."""
 
-    def __init__(self, gateway: Gateway, schema: spark_types.StructType, placing: JavaObject | None = None) -> None:
-        """`placing` is a format that takes the last two columns for places (icefloe/spark/jvm/row_changes.java)."""
+    def __init__(
+        self, gateway: Gateway, schema: spark_types.StructType, inner: JavaObject | None = None, noted: int = 0
+    ) -> None:
+        """`inner` takes the last columns of a query for itself, as many as `noted`; Spark's own format does if it is None."""
         self._gateway = gateway
         self._schema = schema
-        self._noted = 0 if placing is None else len((FILE, POS))
+        self._noted = noted
         parquet = gateway.jvm.org.apache.spark.sql.execution.datasources.parquet
-        self._parquet = parquet.ParquetFileFormat() if placing is None else placing
+        self._parquet = parquet.ParquetFileFormat() if inner is None else inner
         self._returned = Returned()
 
     # -- what Spark calls, by its names

@@ -48,7 +48,7 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def lake(folder: Path) -> Catalog:
-    """A catalog with two tables of some files, which changes mark or copy, and two empty ones with lists."""
+    """A catalog with two tables of some files, which changes mark or copy, and empty ones with geometries and with lists."""
     catalog = load_catalog("lake", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"{folder}/warehouse")
     catalog.create_namespace("db")
     for name, mode in (("plain", "merge-on-read"), ("copied", "copy-on-write")):
@@ -63,6 +63,8 @@ def lake(folder: Path) -> Catalog:
             ids = range(start, start + 50)
             rows = {"id": ids, "v": ["old"] * 50, "p": pa.array([each % 4 for each in ids], pa.int32())}
             table.append(pa.table(rows))
+    # No type of Spark's own, so that rows have bytes.
+    catalog.create_table("db.shapes", "id bigint, g geometry(EPSG:25832)", properties={"format-version": "3"})
     for name, spread in (("lists", "false"), ("spread", "true")):
         properties = {"format-version": "3", "write.object-storage.enabled": spread}
         catalog.create_table(f"db.{name}", "id bigint, l list<string>, u uuid", properties=properties)

@@ -11,7 +11,12 @@ from uuid import uuid4
 import pytest
 
 from icefloe.spark.jvm import door
+<<<<<<< HEAD
 from icefloe.spark.spark_sessions import held_clone, hold_clones
+=======
+from icefloe.spark.shape_writes import FIRST_WITH_SHAPES
+from tests.spark.conftest import SPARK
+>>>>>>> 77e056f (spark: Spark's own writer writes geometries, with boxes and refusals of ours)
 from tests.spark.processes import bare_environment
 from tests.spark.sessions import settings
 
@@ -134,10 +139,16 @@ def test_a_jar_that_spark_refuses(
     assert len(caplog.records) == 1
 
 
+<<<<<<< HEAD
 @pytest.mark.parametrize(
     "name", ["batch_rows", "file_writes", "live_rows", "partition_files", "row_changes", "scan_index", "streams"]
 )
+=======
+@pytest.mark.parametrize("name", ["file_writes", "live_rows", "row_changes", "scan_index", "shape_writes", "streams"])
+>>>>>>> 77e056f (spark: Spark's own writer writes geometries, with boxes and refusals of ours)
 def test_the_texts_suit_this_spark(spark: Any, name: str) -> None:
+    if name == "shape_writes" and SPARK < FIRST_WITH_SHAPES:
+        pytest.skip("the Parquet library of this Spark knows no geometries")
     assert door.entry(spark, name, in_tasks=True) is not None
 
 
