@@ -112,7 +112,8 @@ class BoxCollector:
 
     def _widen(self, positions: Numbers, axes: tuple[int, ...]) -> None:
         if len(positions):
-            # fmin and fmax prefer a number over NaN.
+            # fmin and fmax prefer a number over NaN, but not over a signalling one.
+            positions = np.where(np.isnan(positions), np.nan, positions)
             columns = list(axes)
             self._low[columns] = np.fmin(self._low[columns], np.fmin.reduce(positions, axis=0))
             self._high[columns] = np.fmax(self._high[columns], np.fmax.reduce(positions, axis=0))

@@ -189,6 +189,18 @@ def test_nan_is_skipped_in_each_dimension_by_itself() -> None:
     assert box("LINESTRING Z (1 2 NaN, 3 NaN NaN)") == (GeoPoint(1, 2), GeoPoint(3, 2))
 
 
+@pytest.mark.parametrize("bits", [0x7FF0000000000001, 0xFFF0000000000001, 0x7FF8000000000001, 0xFFFFFFFFFFFFFFFF])
+@pytest.mark.parametrize("at", range(3))
+def test_nan_of_any_bits_is_skipped(bits: int, at: int) -> None:
+    """Signalling ones are stronger than numbers in comparisons of IEEE 754."""
+    values = [struct.pack("<BIdd", 1, 1, 3, 4), struct.pack("<BIdd", 1, 1, 5, 6)]
+    values.insert(at, struct.pack("<BIQd", 1, 1, bits, 2))
+    for kind in (GeometryType(), GeographyType()):
+        assert bounding_box(values, kind) == (GeoPoint(3, 2), GeoPoint(5, 6))
+    line = struct.pack("<BIIQddd", 1, 2, 2, bits, 2, 3, 4)
+    assert bounding_box([line], GeometryType()) == (GeoPoint(3, 2), GeoPoint(3, 4))
+
+
 def test_there_is_no_box_around_nothing() -> None:
     assert box() is None
     assert box(None, "POINT EMPTY", "POLYGON EMPTY", "GEOMETRYCOLLECTION EMPTY") is None
