@@ -205,6 +205,10 @@ def _counts_nulls(chunk: pq.ColumnChunkMetaData) -> bool:
     return bool(chunk.is_stats_set and chunk.statistics.has_null_count)
 
 
+def _is_all_null(chunk: pq.ColumnChunkMetaData) -> bool:
+    return _counts_nulls(chunk) and bool(chunk.statistics.null_count == chunk.num_values)
+
+
 def _range(chunks: Chunks, leaf: _Leaf, nans: int) -> tuple[sc.Value | None, sc.Value | None]:
     """The smallest and largest value over all row groups, or nothing when one of them does not tell."""
     low = high = None
@@ -252,9 +256,10 @@ def _box(
 ) -> tuple[sc.GeoPoint | None, sc.GeoPoint | None]:
     """The corners over all row groups, or nothing where one has no box, or one of several that crosses the antimeridian.
 
+    Row groups that are known to have none of the shapes do not count.
     Edges of a geography bulge beyond their ends, and nobody says whether a writer thought of that, so only points have a box.
     """
-    boxes = [chunk.geo_statistics for chunk in chunks]
+    boxes = [chunk.geo_statistics for chunk in chunks if not _is_all_null(chunk)]
     may_wrap = isinstance(kind, types.GeographyType) and len(boxes) == 1
     for box in boxes:
         if box is None or not _has(box, "x") or not _has(box, "y") or (box.xmin > box.xmax and not may_wrap):
