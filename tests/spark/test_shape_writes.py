@@ -135,7 +135,8 @@ def test_every_row_group_has_its_box(ice: Session) -> None:
         properties={"write.parquet.row-group-size-bytes": "4000", "write.parquet.page-row-limit": "50"},
     )
     rows = [(n, None if n < 1200 or n % 3 else struct.pack("<BIdd", 1, 1, n, -n)) for n in range(3000)]
-    append_by(ice, "native", ice.spark.createDataFrame(rows, "id bigint, g binary").coalesce(1), table)
+    with settings(ice.spark, {"parquet.validation": "true"}):
+        append_by(ice, "native", ice.spark.createDataFrame(rows, "id bigint, g binary").coalesce(1), table)
     (footer,) = footers(table)
     assert footer.num_row_groups > 1
     at = 0
@@ -167,7 +168,8 @@ def test_every_row_group_has_its_box(ice: Session) -> None:
 @pytest.mark.parametrize("writer", WRITERS)
 def test_what_is_no_wkb_is_refused(ice: Session, writer: str) -> None:
     table = new_table(ice, f"refusing_{writer}", "g geometry, s struct<`h i`: geometry(EPSG:3857)>")
-    for number, value in enumerate(BROKEN):
+    # The rules are those of plain Python there.
+    for number, value in enumerate(BROKEN if writer == "native" else BROKEN[:3]):
         with pytest.raises(InvalidValueError) as alone:
             check_wkb(value)
         column, row = ("g", (value, None)) if number % 2 else ("s.h i", (None, (value,)))

@@ -194,7 +194,18 @@ class Fields {
 
   static Object[] writers(RecordConsumer consumer) {
     find();
-    return (Object[]) read(writers, consumer);
+    Object inner = consumer;
+    // Others stand before it where records are validated, or logged.
+    while (!writers.getDeclaringClass().isInstance(inner)) inner = delegate(inner);
+    return (Object[]) read(writers, inner);
+  }
+
+  private static Object delegate(Object outer) {
+    try {
+      return read(open(outer.getClass().getName(), "delegate"), outer);
+    } catch (Exception e) {
+      throw new IllegalStateException("Parquet's writer has another form", e);
+    }
   }
 
   static Object collector(Object writer) {
