@@ -81,7 +81,10 @@ class Drivers:
         assert self._next() == RUNNING, self._words
         if place == ANYTIME:
             time.sleep(lake.rng.uniform(0, 4))
-            os.kill(driver if who == DRIVER else -self._process.pid, signal.SIGKILL)
+            try:
+                os.kill(driver if who == DRIVER else -self._process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                raise AssertionError(self._words) from None
         else:
             begin = time.monotonic()
             while self._lines.empty():

@@ -41,6 +41,7 @@ import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation$;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
@@ -110,18 +111,27 @@ class JoinKeys {
     LogicalPlan left = join.left();
     LogicalPlan right = join.right();
     String kind = join.joinType().toString();
-    boolean ofLeft = kind.equals("Inner") || kind.equals("LeftSemi") || kind.equals("RightOuter");
-    boolean ofRight = kind.equals("Inner") || kind.equals("LeftSemi") || kind.equals("LeftOuter");
+    // Keys come from a broadcast, and Spark broadcasts no side of a join whose rows are all kept.
+    boolean ofLeft = (kind.equals("Inner") || kind.equals("LeftSemi")) && isSelective(right) && isBroadcast(right, join);
+    boolean ofRight = kind.equals("Inner") && isSelective(left) && isBroadcast(left, join);
     for (int i = 0; i < leftKeys.size(); i++) {
-      if (ofLeft && isSelective(join.right())) left = pruned(left, (Expression) leftKeys.get(i), join.right(), rightKeys, i);
-      if (ofRight && left == join.left() && isSelective(join.left())) {
-        right = pruned(right, (Expression) rightKeys.get(i), join.left(), leftKeys, i);
-      }
+      if (ofLeft) left = pruned(left, (Expression) leftKeys.get(i), join.right(), rightKeys, i);
+      if (ofRight && left == join.left()) right = pruned(right, (Expression) rightKeys.get(i), join.left(), leftKeys, i);
     }
     if (left == join.left() && right == join.right()) return visited;
     LogicalPlan narrowed = (LogicalPlan) join.makeCopy(new Object[] {left, right, join.joinType(), join.condition(), join.hint()});
     narrowed.setTagValue(DONE, Boolean.TRUE);
     return narrowed;
+  }
+
+  /** Whether Spark may send a side to all tasks: by its size, or since somebody asks for it. */
+  private static boolean isBroadcast(LogicalPlan side, Join join) {
+    if (join.hint().leftHint().isDefined() || join.hint().rightHint().isDefined()) return true;
+    SQLConf conf = SQLConf.get();
+    Option adaptive = (Option) conf.getConf(SQLConf.ADAPTIVE_AUTO_BROADCASTJOIN_THRESHOLD());
+    long most = conf.autoBroadcastJoinThreshold();
+    if (conf.adaptiveExecutionEnabled() && adaptive.isDefined()) most = Math.max(most, ((Long) adaptive.get()).longValue());
+    return side.stats().sizeInBytes().compare(scala.math.BigInt.apply(most)) <= 0;
   }
 
   /** Whether a side has a filter that says more than that columns are not null. */
