@@ -86,6 +86,8 @@ class AskedFiles:
             return optimizer.groups(files, request)
         if about == "statistics":
             return optimizer.statistics(files, request)
+        if about == "narrowing":
+            return optimizer.narrowing(files, request)
         return optimizer.locations_of_keys(files, request) if about == "keys" else None
 
     def _listing(self, groups: Mapping[Facts, Sequence[FileScanTask]]) -> Iterator[bytes]:

@@ -113,6 +113,8 @@ class ScanFiles:
     """By which columns files are partitioned, and the partition of each."""
     statistics: Callable[[Expression], JavaObject | None] | None = None
     """The entry of a catalog that tells Spark of the rows and columns of the files for a filter."""
+    narrows: Callable[[NestedField, Expression], bool] = lambda _field, _where: True
+    """Whether values of a column are likely to leave out some of the files for a filter."""
 
 
 class FileLister:

@@ -29,7 +29,7 @@ from icefloe.spark.inner_names import PREFIX, inner_columns
 from icefloe.spark.jvm import door
 from icefloe.spark.partition_groups import groups_of
 from icefloe.spark.scan_plan import FileKind, KeyDeletes, ScanPlans, SnapshotShape
-from icefloe.spark.scan_statistics import statistics_of
+from icefloe.spark.scan_statistics import may_choose_files, statistics_of
 from icefloe.spark.sent_keys import sender_of_keys
 from icefloe.spark.spark_sessions import ReadSettings, read_settings, reading_session
 from icefloe.spark.types import CURRENT_DEFAULT, EXISTS_DEFAULT, TypeMapping, file_schema, user_schema
@@ -220,6 +220,7 @@ class NativeScan:
             None if planner.kinds[1:] or self.hidden else partial(metadata_answers.answers, self.scan),
             partial(groups_of, metadata=self.scan.metadata, columns=columns.by_name),
             None if planner.kinds[1:] or self.hidden else partial(self._statistics, columns.by_name),
+            partial(may_choose_files, self.scan),
         )
         # With deletes there are several relations, of whose union Spark knows no distinct values.
         is_whole = self.shape.kinds == (FileKind.CLEAN,) and self.hidden is None

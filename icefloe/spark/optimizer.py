@@ -63,6 +63,13 @@ def statistics(files: ScanFiles, request: JavaObject) -> JavaObject | None:
     return None if files.statistics is None else files.statistics(pushed)
 
 
+def narrowing(files: ScanFiles, request: JavaObject) -> str | None:
+    """A text if values of a column are likely to leave out files."""
+    field = files.columns.get(str(request.asked()))
+    pushed = table_filter(items(request.onColumns()), files.columns, for_files_only=True)
+    return "yes" if field is not None and files.narrows(field, pushed) else None
+
+
 def locations_of_keys(files: ScanFiles, request: JavaObject) -> str | None:
     """Where files are that may have a row with a key of the other side of a join."""
     column, count, *texts = str(request.asked()).split("\0")

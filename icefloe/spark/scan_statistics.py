@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from icefloe.expressions import Expression, conjunction
 from icefloe.manifests import ManifestColumns
+from icefloe.partitioning.transforms import VoidTransform
 from icefloe.planning import TableScan, parsed_filter
 from icefloe.schema import NestedField, types
 
@@ -26,6 +27,9 @@ _WITH_BOUNDS = (
     types.DateType,
     types.TimestamptzType,
 )
+_COUNTED = (types.IntegerType, types.LongType, types.DateType, types.TimestampType, types.TimestamptzType)
+_MOST_OF_ALL = 0.9
+"""The part of all values that files may have between their bounds, in the middle, if a few values are to leave out some of them."""
 _WITHOUT_BOUNDS = (types.StringType, types.BinaryType)
 """Spark asks for no bounds of these."""
 
@@ -136,3 +140,33 @@ def statistics_of(scan: TableScan, columns: Mapping[str, NestedField], where: Ex
             for name, field in known.items():
                 total.columns[name].add(batch.files, field)
     return total
+
+
+def may_choose_files(scan: TableScan, field: NestedField, where: Expression) -> bool:
+    """Whether some values of a column are likely to leave out files: not if nearly all files have values from end to end."""
+    partitions = (each for spec in scan.metadata.partition_specs for each in spec.fields)
+    if any(field.field_id in each.source_ids and not isinstance(each.transform, VoidTransform) for each in partitions):
+        return True
+    if scan.planner is not None or not isinstance(field.field_type, _COUNTED):
+        return True
+    narrowed = replace(scan, row_filter=conjunction(parsed_filter(scan.row_filter), where), limit=None)
+    plan = narrowed.plan((field.field_id,))
+    if plan is None:
+        return False
+    bounds: list[pa.Table] = []
+    with plan:
+        for batch in plan:
+            lower = batch.files.lower_bounds(field.field_id, field.field_type)
+            upper = batch.files.upper_bounds(field.field_id, field.field_type)
+            if lower is not None and upper is not None:
+                bounds.append(pa.table({"lower": _counts(lower), "upper": _counts(upper)}).drop_null())
+    known = pa.concat_tables(bounds) if bounds else None
+    if not known:
+        return False
+    lower, upper = (known[name].to_numpy().astype(float) for name in ("lower", "upper"))
+    widest = upper.max() - lower.min()
+    return bool((upper - lower).mean() <= _MOST_OF_ALL * widest)
+
+
+def _counts(bounds: pa.Array) -> pa.Array:
+    return (bounds.view(pa.int32()) if bounds.type == pa.date32() else bounds).cast(pa.int64())

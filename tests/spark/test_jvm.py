@@ -11,12 +11,9 @@ from uuid import uuid4
 import pytest
 
 from icefloe.spark.jvm import door
-<<<<<<< HEAD
-from icefloe.spark.spark_sessions import held_clone, hold_clones
-=======
 from icefloe.spark.shape_writes import FIRST_WITH_SHAPES
+from icefloe.spark.spark_sessions import held_clone, hold_clones
 from tests.spark.conftest import SPARK
->>>>>>> 77e056f (spark: Spark's own writer writes geometries, with boxes and refusals of ours)
 from tests.spark.processes import bare_environment
 from tests.spark.sessions import settings
 
@@ -139,13 +136,19 @@ def test_a_jar_that_spark_refuses(
     assert len(caplog.records) == 1
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize(
-    "name", ["batch_rows", "file_writes", "live_rows", "partition_files", "row_changes", "scan_index", "streams"]
+    "name",
+    [
+        "batch_rows",
+        "file_writes",
+        "live_rows",
+        "partition_files",
+        "row_changes",
+        "scan_index",
+        "shape_writes",
+        "streams",
+    ],
 )
-=======
-@pytest.mark.parametrize("name", ["file_writes", "live_rows", "row_changes", "scan_index", "shape_writes", "streams"])
->>>>>>> 77e056f (spark: Spark's own writer writes geometries, with boxes and refusals of ours)
 def test_the_texts_suit_this_spark(spark: Any, name: str) -> None:
     if name == "shape_writes" and SPARK < FIRST_WITH_SHAPES:
         pytest.skip("the Parquet library of this Spark knows no geometries")

@@ -11,6 +11,7 @@ from icefloe.spark.connect import connect
 from icefloe.spark.jvm import door
 from icefloe.spark.session import Session
 from tests.spark.reading import delete_equal, new_catalog
+from tests.spark.sessions import settings
 
 ROWS = 40
 DAYS = 10
@@ -177,6 +178,62 @@ def test_sizes_are_those_of_the_files_that_are_left(ice: Session) -> None:
         return int(str(plan.stats().sizeInBytes()))
 
     assert 0 < size("id < 8") * 4 < size("true")
+
+
+@pytest.mark.parametrize(
+    ("query", "width"),
+    [
+        ("SELECT * FROM packed", 8 + 8 + 20),
+        ("SELECT id FROM packed", 8),
+        ("SELECT id FROM packed WHERE part < 7", 8 + 8),
+        ("SELECT name, id FROM packed WHERE id >= 0", 8 + 20),
+    ],
+)
+def test_rows_are_as_wide_as_in_memory(ice: Session, query: str, width: int) -> None:
+    """Files that are packed well say little of what a join would have to hold; sizes are those that Java Iceberg tells."""
+    rows = 50_000
+    if not ice.catalog.table_exists("db.packed"):
+        table = ice.catalog.create_table(("db", "packed"), "id long, part long, name string")
+        table.append(ice.spark.range(rows).selectExpr("id", "id % 3 AS part", "'always the same' AS name"))
+        ice.table(("db", "packed")).createOrReplaceTempView("packed")
+    plan = ice.spark.sql(query)._jdf.queryExecution().optimizedPlan()
+    size = int(str(plan.stats().sizeInBytes()))
+    assert sum(task.file.file_size_in_bytes for task in ice.load_table("db.packed").scan().plan_files()) < rows * 8
+    # A filter that stays beneath a projection has its columns counted, of which the projection drops some.
+    selected = 8 + (8 if query.startswith("SELECT id") else 28 if "name" in query else 36)
+    assert size == pytest.approx(rows * width * selected / (8 + width), rel=0.001)
+
+
+def test_keys_that_no_file_lacks_are_not_asked_for(ice: Session) -> None:
+    """All files have values from end to end: a few keys would leave out none of them."""
+    table = ice.catalog.create_table(("db", "mixed"), "id long, day int")
+    for part in range(4):
+        ids = [part + 4 * row for row in range(100)]
+        table.append(pa.table({"id": pa.array(ids, pa.int64()), "day": pa.array([part] * 100, pa.int32())}))
+    ice.table(("db", "mixed")).createOrReplaceTempView("mixed")
+    for column, asks in (("id", False), ("day", True)):
+        text = f"SELECT count(*) FROM mixed JOIN days ON mixed.{column} = days.first WHERE kind = 1"
+        frame = ice.spark.sql(text)
+        assert sorted(map(str, frame.collect())) == without_rules(ice.spark, text)
+        assert ("dynamicpruning" in frame._jdf.queryExecution().executedPlan().toString()) == asks, column
+
+
+@pytest.mark.parametrize(
+    ("text", "asks"),
+    [
+        ("SELECT p.id FROM plain p JOIN days ON p.day = k WHERE kind = 1", True),
+        ("SELECT p.id FROM plain p LEFT SEMI JOIN (SELECT * FROM days WHERE kind = 1) d ON p.day = d.k", True),
+        ("SELECT p.id, k FROM (SELECT * FROM days WHERE kind = 1) d LEFT JOIN plain p ON p.day = d.k", False),
+        ("SELECT p.id, k FROM plain p RIGHT JOIN (SELECT * FROM days WHERE kind = 1) d ON p.day = d.k", False),
+        ("SELECT p.id FROM plain p JOIN identity i ON p.day = i.day WHERE i.x > 3", True),
+    ],
+)
+def test_keys_are_asked_of_sides_that_may_be_broadcast(ice: Session, text: str, asks: bool) -> None:
+    frame = ice.spark.sql(text)
+    assert ("dynamicpruning" in frame._jdf.queryExecution().executedPlan().toString()) == asks
+    assert sorted(map(str, frame.collect())) == without_rules(ice.spark, text)
+    with settings(ice.spark, {"spark.sql.autoBroadcastJoinThreshold": "-1"}):
+        assert "dynamicpruning" not in ice.spark.sql(text)._jdf.queryExecution().executedPlan().toString()
 
 
 def test_equal_scans_are_still_one(ice: Session) -> None:

@@ -294,7 +294,9 @@ def run_until_killed(lake: Lake, place: str, visits: int, who: str, *modes: str)
             time.sleep(0.1)
         for query in queries:
             if (problem := query.exception()) is not None:
-                raise problem
+                writer = ice.spark._jvm.java.io.StringWriter()
+                query._jsq.exception().get().printStackTrace(ice.spark._jvm.java.io.PrintWriter(writer))
+                raise AssertionError(str(writer.toString())[-3000:]) from problem
 
 
 def main(folder: str) -> None:

@@ -1,7 +1,7 @@
 // Which files of a scan the other side of a join leaves, once that is read.
 //
 // The index of such a scan (PlannedFiles in optimizer.java) says how many files it has, and answers by what it is asked about: whether
-// it is "within" conditions, its files "numbered", and which of those may have "keys".
+// it is "within" conditions, "narrowing" by a column likely, its files "numbered", and which of those may have "keys".
 package PACKAGE;
 
 import java.util.ArrayList;
@@ -233,6 +233,7 @@ class JoinKeys {
     // The files must be those of filters that the query still has.
     if (!FilesOfKeys.isUsable(key.dataType()) || count < 2) return null;
     if (!((Boolean) files.apply("within", conditions)).booleanValue()) return null;
+    if (!((Boolean) files.apply("narrowing", key.name())).booleanValue()) return null;
     StructType constants = relation.partitionSchema();
     ArrayList output = new ArrayList(Plans.list(leaf.output()));
     AttributeReference ordinal = null;

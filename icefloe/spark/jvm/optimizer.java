@@ -19,6 +19,7 @@ import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.ExpressionSet;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
@@ -32,7 +33,6 @@ import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.ReturnAnswer;
-import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession$;
@@ -275,14 +275,14 @@ class PlannedFiles implements FileIndex, BiFunction, Supplier {
   private final String key;
   private final Seq roots;
   private final boolean isNumbered;
-  private final long width;
+  private final double width;
   private final long size;
   private final int count;
   private boolean isGrouped;
   private Object groups;
 
   /** `width` is what Spark takes a row to have of bytes, with all columns of the relation. */
-  PlannedFiles(Request request, Seq roots, Seq directories, boolean isNumbered, long width) {
+  PlannedFiles(Request request, Seq roots, Seq directories, boolean isNumbered, double width) {
     this.request = request;
     this.roots = roots;
     this.isNumbered = isNumbered;
@@ -301,7 +301,7 @@ class PlannedFiles implements FileIndex, BiFunction, Supplier {
       }
     }
     // Rows take more memory than their files if these are packed well, and joins hold rows.
-    this.size = Math.max(bytes, rows * width);
+    this.size = Math.max(bytes, (long) (rows * width));
     this.count = files;
   }
 
@@ -314,6 +314,7 @@ class PlannedFiles implements FileIndex, BiFunction, Supplier {
     if (about.equals("within")) return Boolean.valueOf(request.isWithin((List) argument));
     if (about.equals("numbered")) return numbered();
     if (about.equals("keys")) return chosen((String) ((Object[]) argument)[0], (Object[]) ((Object[]) argument)[1]);
+    if (about.equals("narrowing")) return Boolean.valueOf(request.with((String) argument).ask("narrowing") != null);
     if (about.equals("groups")) return groups();
     throw new IllegalArgumentException("nothing is known about " + about);
   }
@@ -404,15 +405,19 @@ class PlannedFiles implements FileIndex, BiFunction, Supplier {
 
 /** Plans the files of our scans with the filters of the query, so that Spark knows what is left of them. */
 class PlannedScans extends Rule implements BiFunction {
+  /** The bytes that Spark adds for each row (EstimationUtils.getSizePerRow). */
+  private static final int ROW = 8;
+
   public TreeNode apply(TreeNode plan) {
     try {
-      return Plans.isOn() ? visit((LogicalPlan) plan) : (LogicalPlan) plan;
+      return Plans.isOn() ? visit((LogicalPlan) plan, null) : (LogicalPlan) plan;
     } catch (RuntimeException e) {
       return Plans.without(plan, e);
     }
   }
 
-  LogicalPlan visit(LogicalPlan plan) {
+  /** `used` are the columns that the plan above needs; all of them if it is null. */
+  LogicalPlan visit(LogicalPlan plan, AttributeSet used) {
     if (plan instanceof Aggregate) {
       LogicalPlan answer = answered((Aggregate) plan);
       if (answer != null) return answer;
@@ -422,37 +427,49 @@ class PlannedScans extends Rule implements BiFunction {
       while (leaf instanceof Project) leaf = ((Project) leaf).child();
       if (Plans.relation(leaf) != null) {
         int limit = ((Integer) ((Literal) ((LocalLimit) plan).limitExpr()).value()).intValue();
-        return replaced(plan, leaf, planned((LogicalRelation) leaf, new ArrayList(), limit));
+        return replaced(plan, leaf, planned((LogicalRelation) leaf, new ArrayList(), limit, null));
       }
     }
     if (plan instanceof Filter && Plans.relation(((Filter) plan).child()) != null) {
       ArrayList conditions = new ArrayList();
       Plans.split(((Filter) plan).condition(), conditions);
       LogicalPlan leaf = ((Filter) plan).child();
-      return replaced(plan, leaf, planned((LogicalRelation) leaf, conditions, -1));
+      AttributeSet read = used == null ? null : used.$plus$plus(plan.references());
+      return replaced(plan, leaf, planned((LogicalRelation) leaf, conditions, -1, read));
     }
-    if (Plans.relation(plan) != null) return planned((LogicalRelation) plan, new ArrayList(), -1);
-    return (LogicalPlan) plan.mapChildren(new VisitChildren(this));
+    if (Plans.relation(plan) != null) return planned((LogicalRelation) plan, new ArrayList(), -1, used);
+    return (LogicalPlan) plan.mapChildren(new VisitChildren(this, plan instanceof Project ? plan.references() : null));
   }
 
-  private LogicalPlan planned(LogicalRelation leaf, List conditions, int limit) {
+  private LogicalPlan planned(LogicalRelation leaf, List conditions, int limit, AttributeSet used) {
     HadoopFsRelation relation = (HadoopFsRelation) leaf.relation();
     if (relation.location() instanceof PlannedFiles) return leaf;
     Request request = new Request(leaf, conditions, limit);
     Seq directories = (Seq) (limit < 0 ? null : request.ask("limit"));
     if (directories == null) {
-      if (limit >= 0) return planned(leaf, conditions, -1);
+      if (limit >= 0) return planned(leaf, conditions, -1, used);
       directories = request.source.listFiles(request.onConstants(), request.onColumns());
     }
-    FileIndex files = new PlannedFiles(request, request.source.rootPaths(), directories, false, width(leaf));
+    FileIndex files = new PlannedFiles(request, request.source.rootPaths(), directories, false, width(leaf, used));
     SQLConf conf = SQLConf.get();
     Object table = limit < 0 && (conf.cboEnabled() || conf.planStatsEnabled()) ? request.ask("statistics") : null;
     return Plans.over(leaf, files, table);
   }
 
-  /** The bytes of a row as Spark itself counts them. */
-  private static long width(LogicalRelation leaf) {
-    return ((scala.math.BigInt) EstimationUtils.getSizePerRow(leaf.output(), EstimationUtils.getSizePerRow$default$2())).toLong();
+  /**
+   * What Spark is to take all columns of a row for, so that those which are used come to the sum of their own sizes: it divides
+   * the size of a relation by columns, and adds some bytes for each row to both.
+   */
+  private static double width(LogicalRelation leaf, AttributeSet used) {
+    long all = ROW;
+    long ofUsed = 0;
+    List columns = Plans.list(leaf.output());
+    for (int i = 0; i < columns.size(); i++) {
+      Attribute column = (Attribute) columns.get(i);
+      all += column.dataType().defaultSize();
+      if (used == null || used.contains(column)) ofUsed += column.dataType().defaultSize();
+    }
+    return (double) ofUsed * all / (ofUsed + ROW);
   }
 
   /** The plan that metadata answers; null if it does not. */
@@ -483,13 +500,15 @@ class PlannedScans extends Rule implements BiFunction {
 
 class VisitChildren extends AbstractFunction1 {
   private final PlannedScans rule;
+  private final AttributeSet used;
 
-  VisitChildren(PlannedScans rule) {
+  VisitChildren(PlannedScans rule, AttributeSet used) {
     this.rule = rule;
+    this.used = used;
   }
 
   public Object apply(Object plan) {
-    return rule.visit((LogicalPlan) plan);
+    return rule.visit((LogicalPlan) plan, used);
   }
 }
 
