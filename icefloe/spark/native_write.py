@@ -37,7 +37,7 @@ from icefloe.spark.micro_batch import MicroBatch
 from icefloe.spark.row_positions import FILE, POS, Gathered, take_in
 from icefloe.spark.shape_writes import with_shapes
 from icefloe.spark.shaping import is_shaped, shape_frame
-from icefloe.spark.spark_sessions import held_clone, in_session, is_on
+from icefloe.spark.spark_sessions import held_clone, is_on
 from icefloe.spark.types import FIELD_ID, file_schema, mapping_of
 from icefloe.spark.write_folder import keep_only, new_folder, remove_folder, removed_on_error
 from icefloe.storage import FileInfo, Storage, names_below
@@ -94,7 +94,7 @@ def write_natively(frame: DataFrame, request: WriteRequest, places: Gathered | N
     session = held_clone(frame.sparkSession, settings)
     if isinstance(frame, MicroBatch):
         frame.planned_in(session)
-    shaped = in_session(shape_frame(frame, metadata.schema(), more=noted), session)
+    shaped = door.in_session(shape_frame(frame, metadata.schema(), more=noted), session)
     stored = stored_schema(metadata.schema())
     if len(stored) < len(metadata.schema()):
         shaped = shaped.drop(*(field.name for field in metadata.schema() if field.field_id not in stored.fields_by_id))

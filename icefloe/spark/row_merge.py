@@ -27,10 +27,11 @@ from icefloe.spark import row_level, row_statements
 from icefloe.spark.column_names import Qualifier, bare_path, take_in_columns
 from icefloe.spark.distribution import distribution_of
 from icefloe.spark.gateway import col, lit, when, without_call_sites
+from icefloe.spark.jvm.door import in_session
 from icefloe.spark.row_filters import check_deterministic, check_deterministic_join, key_filter
 from icefloe.spark.row_positions import FILE, POS, Gathered, gathered
 from icefloe.spark.shaping import frame_columns
-from icefloe.spark.spark_sessions import in_session, is_case_sensitive, static_session
+from icefloe.spark.spark_sessions import is_case_sensitive, static_session
 from icefloe.spark.store_assignment import check_left_out
 from icefloe.spark.types import mapping_of
 from icefloe.spark.user_side import quoted_name

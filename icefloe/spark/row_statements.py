@@ -10,11 +10,12 @@ from icefloe.rows import DELETE, UPDATE
 from icefloe.schema import IcebergType, Schema, StructType, Value, reserved
 from icefloe.spark.column_names import Qualifier, column_path
 from icefloe.spark.gateway import Gateway, col, lit, without_call_sites
+from icefloe.spark.jvm.door import in_session
 from icefloe.spark.literals import sql_literal
 from icefloe.spark.row_filters import asks_python, check_deterministic, implied_filter, is_lasting
 from icefloe.spark.row_level import LINEAGE, FrameChange, TargetTable, is_true, persisted
 from icefloe.spark.row_positions import FILE, POS, gathered
-from icefloe.spark.spark_sessions import in_session, is_case_sensitive, static_session
+from icefloe.spark.spark_sessions import is_case_sensitive, static_session
 from icefloe.spark.store_assignment import Assigner
 from icefloe.spark.types import TypeMapping, user_type
 from icefloe.spark.user_side import quoted_name

@@ -14,10 +14,10 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from py4j.java_gateway import JavaObject
-from pyspark.sql import DataFrame, SparkSession, types as spark_types
+from pyspark.sql import SparkSession, types as spark_types
 
 from icefloe.errors import StateError
-from icefloe.spark.gateway import Gateway, analyzed
+from icefloe.spark.gateway import Gateway
 
 _VECTORIZED = ("spark.sql.parquet.enableVectorizedReader", "spark.sql.parquet.enableNestedColumnVectorizedReader")
 _BY_ID = "spark.sql.parquet.fieldId.read.enabled"
@@ -101,11 +101,6 @@ def _clone(session: JavaObject, settings: Mapping[str, str]) -> JavaObject:
     for key, value in settings.items():
         conf.set(key, value)
     return clone
-
-
-def in_session(frame: DataFrame, spark: SparkSession) -> DataFrame:
-    """The same plan in another session."""
-    return Gateway(spark).frame_of(analyzed(frame))
 
 
 def static_session(spark: SparkSession) -> SparkSession:

@@ -28,9 +28,9 @@ from weakref import WeakKeyDictionary
 from py4j.java_gateway import GatewayClient, JavaObject
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from icefloe.spark.gateway import Gateway
+from icefloe.spark.gateway import Gateway, analyzed
 from icefloe.spark.spark_sessions import forget_clones, is_classic, is_on as is_set
 
 logger = logging.getLogger("icefloe.spark")
@@ -80,6 +80,23 @@ def entry(spark: SparkSession, name: str, *, in_tasks: bool = False) -> JavaObje
         if unit is None or (in_tasks and not _is_sent(spark, name, unit)):
             return None
         return unit.entry
+
+
+def send_early(spark: SparkSession, name: str) -> None:
+    """Send a text's classes to a session that has artifacts of its own, so that clones of it know them, such as those of streams."""
+    if is_on(spark) and _is_isolated(spark):
+        entry(spark, name, in_tasks=True)
+
+
+def in_session(frame: DataFrame, spark: SparkSession) -> DataFrame:
+    """The same plan in another session, whose tasks know all classes that the plan may need."""
+    with _LOCK:
+        isolated = {package for package, session in _SENT.get(spark.sparkContext, {}) if session is not None}
+        if isolated:
+            for name, unit in _UNITS[spark._jvm._gateway_client].items():
+                if unit is not None and unit.package in isolated:
+                    _is_sent(spark, name, unit)
+    return Gateway(spark).frame_of(analyzed(frame))
 
 
 def text(name: str) -> str:
@@ -138,8 +155,9 @@ def _send(spark: SparkSession, unit: _Unit, *, is_isolated: bool) -> None:
     jar = Path(context._temp_dir or mkdtemp(), f"{unit.package}.jar")
     if not jar.exists():
         with zipfile.ZipFile(jar, "w") as archive:
-            for class_name, code in unit.classes.items():
-                archive.writestr(class_name.replace(".", "/") + ".class", code)
+            for class_name, code in sorted(unit.classes.items()):
+                # Without the time, as Spark refuses another file of the name, which an earlier driver may have sent to the session.
+                archive.writestr(zipfile.ZipInfo(class_name.replace(".", "/") + ".class"), code)
     if is_isolated:
         spark._jsparkSession.addArtifact(str(jar))
         forget_clones(spark)
