@@ -114,3 +114,19 @@ def test_a_stream_begins_with_rows_of_files_with_vectors(ice: Session, table: Ta
     )
     query.awaitTermination()
     assert seen == [set(LEFT)]
+
+
+def test_a_stream_with_state_updates_rows(ice: Session, table: Table, catalog: Any, tmp_path: Path) -> None:
+    """What finds the rows to update runs in a clone, while the thread is one of the query."""
+    properties = {"format-version": "3", **MERGE_ON_READ}
+    target = catalog.create_table("db.sums", "id bigint, n bigint", properties=properties)
+    try:
+        for number in range(2):
+            table.append(numbers(100 + number))
+            stream = ice.read_stream("db.t", {"streaming-skip-delete-snapshots": "true"})
+            sums = stream.groupBy((stream.id % 2).alias("id")).count().withColumnRenamed("count", "n")
+            write = ice.write_stream(sums).to("db.sums").update(["id"]).trigger(availableNow=True)
+            write.start(str(tmp_path / "checkpoint")).awaitTermination()
+        assert rows(target) == {0: ROWS // 2 + 1, 1: ROWS // 2 + 1}
+    finally:
+        catalog.drop_table("db.sums")

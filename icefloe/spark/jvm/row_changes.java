@@ -32,15 +32,15 @@ import org.roaringbitmap.RoaringBitmap;
 import scala.collection.immutable.Map;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.reflect.ClassTag;
+import scala.runtime.AbstractFunction0;
 import scala.runtime.AbstractFunction1;
 
 /** What Python calls. */
 public class Entry {
   /** Where the rows of a frame are, of which the columns are file, position, and whether the row is chosen; for each task. */
   public byte[] gathered(Dataset frame) throws IOException {
-    RDD rows = frame.queryExecution().toRdd();
-    ClassTag bytes = scala.reflect.ClassTag$.MODULE$.apply(byte[].class);
-    Object[] parts = (Object[]) rows.mapPartitions(new Gather(), false, bytes).collect();
+    // Tasks have the classes of the frame's session: the thread may be one of another session, such as that of a stream.
+    Object[] parts = (Object[]) frame.sparkSession().artifactManager().withResources(new Gathering(frame));
     ByteArrayOutputStream all = new ByteArrayOutputStream();
     for (int i = 0; i < parts.length; i++) all.write((byte[]) parts[i]);
     return all.toByteArray();
@@ -49,6 +49,20 @@ public class Entry {
   /** A format whose writer takes the last two columns, file and position, for the place where a row was. */
   public ParquetFileFormat placing() {
     return new PlacingFormat();
+  }
+}
+
+class Gathering extends AbstractFunction0 {
+  private final Dataset frame;
+
+  Gathering(Dataset frame) {
+    this.frame = frame;
+  }
+
+  public Object apply() {
+    ClassTag bytes = scala.reflect.ClassTag$.MODULE$.apply(byte[].class);
+    RDD rows = frame.queryExecution().toRdd();
+    return rows.mapPartitions(new Gather(), false, bytes).collect();
   }
 }
 
