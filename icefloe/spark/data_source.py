@@ -6,12 +6,13 @@ of the snapshots; its offsets are the ids of the newest snapshots that were read
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import ClassVar, NoReturn
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession, types as spark_types
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
@@ -20,7 +21,7 @@ from icefloe.catalog import Catalog, load_catalog
 from icefloe.data import ReadContext
 from icefloe.schema import Schema
 from icefloe.spark.arrow_engine import nullable, shown_batches, without_unknown
-from icefloe.spark.gateway import active
+from icefloe.spark.gateway import Gateway, active
 from icefloe.spark.spark_sessions import is_classic
 from icefloe.spark.types import PLAIN, user_schema
 from icefloe.table import DataScan, Table
@@ -270,3 +271,17 @@ def register_format(spark: SparkSession, catalogs: Mapping[str, Catalog] | None 
         except AnalysisException as error:
             if error.getCondition() != _IS_INSTALLED:
                 raise
+    if is_classic(spark):
+        _look_once(Gateway(spark))
+
+
+def _look_once(gateway: Gateway) -> None:
+    """Have Spark look for formats among installed packages no more where that has failed.
+
+    It does so by a process of Python, and where that lacks PySpark it would again with each clone of the session, of which our
+    statements make several.
+    """
+    with suppress(Py4JError, PySparkException):
+        manager = gateway.module("org.apache.spark.sql.execution.datasources.DataSourceManager$")
+        if manager.dataSourceBuilders().isEmpty():
+            getattr(manager, "dataSourceBuilders_$eq")(gateway.jvm.scala.Option.apply(gateway.map({})))

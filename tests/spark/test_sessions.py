@@ -19,7 +19,10 @@ from icefloe.planning import CallingReporter
 from icefloe.spark.asked_files import AskedFiles
 from icefloe.spark.connect import check_java, connect
 from icefloe.spark.session import Session
+from tests.spark.processes import bare_environment
 from tests.spark.reading import new_catalog
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -147,3 +150,26 @@ def test_what_connect_refuses(spark: Any, tmp_path: Path) -> None:
         connect([], spark=spark)
     with pytest.raises(InvalidInputError, match="config is for"):
         connect(new_catalog(tmp_path), spark=spark, config={"spark.master": "local[1]"})
+
+
+CLONES = """
+import sys
+from icefloe.spark.connect import connect, local_spark
+from icefloe.spark.spark_sessions import clone_with
+spark = local_spark({"spark.master": "local[1]", "spark.driver.memory": "512m"})
+connect(spark=spark, warehouse=sys.argv[1])
+for _ in range(3):
+    clone_with(spark, {"spark.sql.caseSensitive": "true"})
+"""
+
+
+def test_spark_looks_for_formats_in_vain_once(tmp_path: Path) -> None:
+    """Where its workers are a Python without PySpark, and not for each clone of a session."""
+    runs, worker = tmp_path / "runs", tmp_path / "worker"
+    worker.write_text(f"#!/bin/sh\necho run >> {runs}\nexit 1\n")
+    worker.chmod(0o755)
+    environment = bare_environment(PYSPARK_PYTHON=str(worker), PYTHONPATH=str(ROOT))
+    command = [sys.executable, "-c", CLONES, str(tmp_path / "warehouse")]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert runs.read_text().splitlines() == ["run"]
