@@ -9,7 +9,6 @@ import pytest
 from icefloe.spark.connect import connect
 from icefloe.spark.jvm import door
 from icefloe.spark.session import Session
-from tests.spark.conftest import SPARK
 from tests.spark.reading import new_catalog
 from tests.spark.sessions import settings
 
@@ -149,11 +148,7 @@ CASES: list[tuple[str, dict[str, str], int]] = [
 def test_partitions_spare_exchanges(ice: Session, text: str, given: dict[str, str], most: int) -> None:
     rows, count = run(ice.spark, text, given)
     assert rows == on_parquet(ice.spark, text)
-    if SPARK == (4, 1) and (" JOIN " in text or " IN (SELECT" in text):
-        # This version joins without exchanges only what scans of its connector interface read.
-        assert count >= 2
-    else:
-        assert count == most
+    assert count == most
 
 
 def test_settings_ask_for_it(ice: Session) -> None:

@@ -571,10 +571,8 @@ class GroupedFiles extends SparkStrategy {
   }
 
   private static boolean isOn() {
-    SQLConf conf = SQLConf.get();
-    // Spark would divide other tables by our partitions, and cannot.
-    boolean isDividing = conf.v2BucketingShuffleEnabled() && !conf.v2BucketingPartiallyClusteredDistributionEnabled();
-    return conf.v2BucketingEnabled() && !isDividing && Plans.isOn("spark.sql.iceberg.planning.preserve-data-grouping", "false") && Plans.isOn();
+    boolean isWanted = Plans.isOn("spark.sql.iceberg.planning.preserve-data-grouping", "false");
+    return isWanted && SQLConf.get().v2BucketingEnabled() && Plans.isOn();
   }
 
   /** The plan that Spark makes, with our scans grouped. */

@@ -2,8 +2,9 @@
 // those of joined tables read the same partitions.
 //
 // Files of a table are divided into groups, by the values of some of its partition fields. Scans that are joined get the same
-// list of groups, and a group that a table lacks is empty. Spark's own classes say so to its planner; the name of the function that
-// they speak of has the list of groups in it, so that Spark never takes different divisions for the same.
+// list of groups, and a group that a table lacks is empty. A partitioning of our own says so to Spark's planner, which decides by
+// it where exchanges go: none below an aggregate on columns of the division, and none below a join of two sides that are divided
+// by the same list, on the columns that they are divided by.
 package PACKAGE;
 
 import java.nio.charset.StandardCharsets;
@@ -16,23 +17,30 @@ import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.PriorityQueue;
 import java.util.TreeMap;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BiFunction;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.Partition;
 import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
-import org.apache.spark.sql.catalyst.expressions.TransformExpression;
+import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext;
+import org.apache.spark.sql.catalyst.expressions.codegen.ExprCode;
+import org.apache.spark.sql.catalyst.plans.physical.AllTuples$;
 import org.apache.spark.sql.catalyst.plans.physical.ClusteredDistribution;
+import org.apache.spark.sql.catalyst.plans.physical.Distribution;
+import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning;
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
+import org.apache.spark.sql.catalyst.plans.physical.ShuffleSpec;
+import org.apache.spark.sql.catalyst.plans.physical.ShuffleSpecCollection;
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning;
+import org.apache.spark.sql.catalyst.plans.physical.UnspecifiedDistribution$;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
-import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
 import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.FilterExec;
 import org.apache.spark.sql.execution.PartitioningPreservingUnaryExecNode;
@@ -40,7 +48,6 @@ import org.apache.spark.sql.execution.SortExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.datasources.FilePartition;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
-import org.apache.spark.sql.execution.exchange.EnsureRequirements;
 import org.apache.spark.sql.execution.joins.BaseJoinExec;
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec;
 import org.apache.spark.sql.execution.joins.ShuffledJoin;
@@ -57,9 +64,7 @@ import scala.runtime.AbstractFunction1;
 /** What the strategy of optimizer.java calls with a physical plan that has no exchanges yet. */
 public class Entry implements UnaryOperator {
   public Entry() {
-    // What differs between versions of Spark.
     GroupedScan.partitions();
-    Division.constructor();
   }
 
   public Object apply(Object plan) {
@@ -74,6 +79,23 @@ class Lists {
 
   static Seq seq(List items) {
     return CollectionConverters.asScala(items).toSeq();
+  }
+}
+
+/** What users set of joins. */
+class Settings {
+  /** Whether a join needs exchanges if there are fewer columns in the division than keys in the join, which may be skewed then. */
+  static boolean needsAllKeys() {
+    return isSet("spark.sql.requireAllClusterKeysForCoPartition", "true");
+  }
+
+  /** Whether tables with different numbers of buckets are joined by fewer. */
+  static boolean mayReduce() {
+    return isSet("spark.sql.sources.v2.bucketing.allowCompatibleTransforms.enabled", "false");
+  }
+
+  private static boolean isSet(String setting, String unset) {
+    return SQLConf.get().getConfString(setting, unset).equalsIgnoreCase("true");
   }
 }
 
@@ -238,33 +260,12 @@ class Grouping {
     List children = Lists.list(plan.children());
     for (int i = 0; i < children.size(); i++) visit((SparkPlan) children.get(i));
     if (plan instanceof ShuffledJoin) {
-      if (isOnlyForOtherScans()) return;
       BaseJoinExec join = (BaseJoinExec) plan;
       join((SparkPlan) children.get(0), Lists.list(join.leftKeys()), (SparkPlan) children.get(1), Lists.list(join.rightKeys()));
     } else if (children.size() == 1 && plan.requiredChildDistribution().head() instanceof ClusteredDistribution) {
       ClusteredDistribution needed = (ClusteredDistribution) plan.requiredChildDistribution().head();
       alone((SparkPlan) children.get(0), Lists.list(needed.clustering()));
     }
-  }
-
-  /** Whether Spark joins without exchanges only what scans of its connector interface read, as 4.1 does. */
-  private static boolean isOnlyForOtherScans() {
-    try {
-      EnsureRequirements.class.getDeclaredMethod("canPushDownSPJParamsToScan", new Class[] {SparkPlan.class});
-      return true;
-    } catch (NoSuchMethodException e) {
-      return false;
-    }
-  }
-
-  private static boolean isSet(String setting, boolean unset) {
-    return SQLConf.get().getConfString(setting, String.valueOf(unset)).equalsIgnoreCase("true");
-  }
-
-  /** Whether Spark, with several fields, would take rows that are alike in one of them for rows of one task. */
-  private static boolean isLax() {
-    String setting = "spark.sql.sources.v2.bucketing.allow%sKeysSubsetOfPartitionKeys.enabled";
-    return isSet(String.format(setting, new Object[] {""}), false) || isSet(String.format(setting, new Object[] {"Join"}), false);
   }
 
   // -- one scan, for an aggregate or a window
@@ -275,7 +276,7 @@ class Grouping {
     for (int i = 0; i < keys.size(); i++) {
       Source source = source(child, (Expression) keys.get(i));
       if (source == null || source.field(null) < 0 || together.containsKey(source.partitions.scan)) continue;
-      if (!sources.isEmpty() && (isLax() || ((Source) sources.get(0)).partitions != source.partitions)) continue;
+      if (!sources.isEmpty() && ((Source) sources.get(0)).partitions != source.partitions) continue;
       sources.add(source);
       transforms.add(source.partitions.transforms[source.field(null)]);
     }
@@ -299,7 +300,7 @@ class Grouping {
     for (int i = 0; i < leftKeys.size(); i++) {
       Source one = source(left, (Expression) leftKeys.get(i));
       Source other = source(right, (Expression) rightKeys.get(i));
-      if (one == null || other == null || (!ofLeft.isEmpty() && isLax())) continue;
+      if (one == null || other == null) continue;
       boolean isSame = ofLeft.isEmpty()
           || (((Source) ofLeft.get(0)).partitions == one.partitions && ((Source) ofRight.get(0)).partitions == other.partitions);
       String[] transforms = isSame ? common(one, other) : null;
@@ -309,8 +310,7 @@ class Grouping {
       leftTransforms.add(transforms[0]);
       rightTransforms.add(transforms[1]);
     }
-    boolean needsAll = isSet("spark.sql.requireAllClusterKeysForCoPartition", true);
-    if (ofLeft.isEmpty() || (needsAll && ofLeft.size() < leftKeys.size())) return;
+    if (ofLeft.isEmpty() || (Settings.needsAllKeys() && ofLeft.size() < leftKeys.size())) return;
     unite(new Member(ofLeft, leftTransforms), new Member(ofRight, rightTransforms));
   }
 
@@ -326,7 +326,7 @@ class Grouping {
         if (Buckets.common(both[0], both[1]) != null) reducible = both;
       }
     }
-    return isSet("spark.sql.sources.v2.bucketing.allowCompatibleTransforms.enabled", false) ? reducible : null;
+    return Settings.mayReduce() ? reducible : null;
   }
 
   /** Whether a scan is not divided yet, or by this. */
@@ -449,8 +449,10 @@ class Division {
   final int count;
   private final String label;
   private final String[] transforms;
+  private final boolean isShared;
 
   Division(List members) {
+    isShared = members.size() > 1;
     TreeMap sizes = new TreeMap();
     transforms = Member.common(members);
     long total = 0;
@@ -504,71 +506,21 @@ class Division {
     }
   }
 
-  boolean isSame(Division other) {
-    return label.equals(other.label);
+  /** Whether several scans are divided by this. */
+  boolean isShared() {
+    return isShared;
+  }
+
+  public int hashCode() {
+    return label.hashCode();
+  }
+
+  public boolean equals(Object other) {
+    return other instanceof Division && ((Division) other).label.equals(label);
   }
 
   public String toString() {
     return tasks.size() + " groups by " + String.join(", ", transforms) + " in " + count + " tasks";
-  }
-
-  /** What makes Spark's partitioning by keys: a constructor until 4.1, a method of its companion from 4.2 on. */
-  static Object constructor() {
-    String place = "org.apache.spark.sql.catalyst.plans.physical.";
-    try {
-      return Class.forName(place + "KeyedPartitioning$").getMethod("apply", new Class[] {Seq.class, Seq.class});
-    } catch (ReflectiveOperationException e) {
-      try {
-        return Class.forName(place + "KeyGroupedPartitioning").getConstructors()[0];
-      } catch (ReflectiveOperationException other) {
-        throw new IllegalStateException(other);
-      }
-    }
-  }
-
-  /** A function of columns; what Spark may know of it besides, more from 4.3 on, is left out. */
-  private static Expression transform(GroupNumber number, Seq columns) {
-    java.lang.reflect.Constructor maker = TransformExpression.class.getConstructors()[0];
-    Object[] parts = new Object[maker.getParameterTypes().length];
-    Arrays.fill(parts, Option.empty());
-    parts[0] = number;
-    parts[1] = columns;
-    try {
-      return (Expression) maker.newInstance(parts);
-    } catch (ReflectiveOperationException e) {
-      throw new IllegalStateException(e);
-    }
-  }
-
-  Partitioning partitioning(List columns) {
-    ArrayList expressions = new ArrayList();
-    for (int i = 0; i < transforms.length; i++) {
-      ArrayList one = new ArrayList();
-      one.add(columns.get(i));
-      GroupNumber number = new GroupNumber(transforms[i], label, ((Expression) columns.get(i)).dataType());
-      expressions.add(transform(number, Lists.seq(one)));
-    }
-    ArrayList rows = new ArrayList();
-    for (int i = 0; i < count; i++) {
-      Object[] values = new Object[transforms.length];
-      Arrays.fill(values, Integer.valueOf(i));
-      rows.add(new GenericInternalRow(values));
-    }
-    Object maker = constructor();
-    try {
-      if (maker instanceof java.lang.reflect.Method) {
-        java.lang.reflect.Method method = (java.lang.reflect.Method) maker;
-        Object companion = method.getDeclaringClass().getField("MODULE$").get(null);
-        return (Partitioning) method.invoke(companion, new Object[] {Lists.seq(expressions), Lists.seq(rows)});
-      }
-      Object[] all = new Object[] {
-        Lists.seq(expressions), Integer.valueOf(count), Lists.seq(rows), Lists.seq(rows), Boolean.FALSE, Boolean.FALSE
-      };
-      java.lang.reflect.Constructor made = (java.lang.reflect.Constructor) maker;
-      return (Partitioning) made.newInstance(Arrays.copyOf(all, made.getParameterTypes().length));
-    } catch (ReflectiveOperationException e) {
-      throw new IllegalStateException(e);
-    }
   }
 }
 
@@ -585,28 +537,146 @@ class LeastFirst implements Comparator {
   }
 }
 
-/** The number of the task that has a value, as Spark's planner knows functions: by a name. It is never called. */
-public class GroupNumber implements BoundFunction {
-  private final String transform;
-  private final String label;
-  private final DataType type;
+/** Rows that are alike in these columns are in the same task: the one that the division has for the group of their values. */
+public class GroupedPartitioning extends Expression implements Partitioning {
+  final Division division;
+  final Seq columns;
 
-  GroupNumber(String transform, String label, DataType type) {
-    this.transform = transform;
-    this.label = label;
-    this.type = type;
+  GroupedPartitioning(Division division, Seq columns) {
+    this.division = division;
+    this.columns = columns;
   }
 
-  public DataType[] inputTypes() { return new DataType[] {type}; }
-  public DataType resultType() { return DataTypes.IntegerType; }
-  public boolean isResultNullable() { return false; }
-  public boolean isDeterministic() { return true; }
-  public String name() { return "group of " + transform; }
-  public String canonicalName() { return "icefloe." + label + "." + transform; }
-  public int hashCode() { return canonicalName().hashCode(); }
+  public int numPartitions() { return division.count; }
+  public Seq children() { return columns; }
+  public boolean nullable() { return false; }
+  public DataType dataType() { return DataTypes.IntegerType; }
+  public String toString() { return "grouped(" + columns.mkString(", ") + ", " + division + ")"; }
+  public int productArity() { return 2; }
+  public Object productElement(int place) { return place == 0 ? (Object) division : (Object) columns; }
+  public boolean canEqual(Object other) { return other instanceof GroupedPartitioning; }
+  public int hashCode() { return division.hashCode() * 31 + columns.hashCode(); }
 
   public boolean equals(Object other) {
-    return other instanceof GroupNumber && ((GroupNumber) other).canonicalName().equals(canonicalName());
+    if (!(other instanceof GroupedPartitioning)) return false;
+    GroupedPartitioning that = (GroupedPartitioning) other;
+    return division.equals(that.division) && columns.equals(that.columns);
+  }
+
+  public TreeNode withNewChildrenInternal(IndexedSeq children) {
+    return new GroupedPartitioning(division, children.toSeq());
+  }
+
+  public boolean satisfies0(Distribution required) {
+    if (required == UnspecifiedDistribution$.MODULE$) return true;
+    if (required == AllTuples$.MODULE$) return division.count == 1;
+    if (!(required instanceof ClusteredDistribution)) return false;
+    ClusteredDistribution clustered = (ClusteredDistribution) required;
+    if (clustered.requireAllClusterKeys()) return clustered.areAllClusterKeysMatched(columns);
+    return areAllAmong(columns, clustered.clustering());
+  }
+
+  /** Whether each of some expressions is one of others. */
+  static boolean areAllAmong(Seq some, Seq others) {
+    for (int i = 0; i < some.size(); i++) {
+      boolean isFound = false;
+      for (int j = 0; j < others.size(); j++) isFound |= ((Expression) some.apply(i)).semanticEquals((Expression) others.apply(j));
+      if (!isFound) return false;
+    }
+    return true;
+  }
+
+  public ShuffleSpec createShuffleSpec(ClusteredDistribution distribution) {
+    return new GroupedSpec(this, distribution.clustering());
+  }
+
+  public Object eval(InternalRow row) {
+    throw new UnsupportedOperationException("the task of a row is not computed");
+  }
+
+  public ExprCode doGenCode(CodegenContext context, ExprCode code) {
+    throw new UnsupportedOperationException("the task of a row is not computed");
+  }
+
+  /** Tasks may carry the plan that they are of; they have no need of this, and do not know its class. */
+  protected Object writeReplace() {
+    return new UnknownPartitioning(division.count);
+  }
+}
+
+/**
+ * What Spark asks whether the two sides of a join are divided alike. It chooses one that could shuffle the other side, and asks it
+ * of each side, its own too, whether that stays as it is. No exchange can make a division, so its first answer is for both sides:
+ * they stay, or an exchange by hash is put below each.
+ */
+class GroupedSpec implements ShuffleSpec {
+  private static final AtomicInteger MADE = new AtomicInteger(Integer.MIN_VALUE);
+  private final GroupedPartitioning partitioning;
+  private final Seq keys;
+  private final int order = MADE.getAndIncrement();
+  private Boolean answer;
+
+  GroupedSpec(GroupedPartitioning partitioning, Seq keys) {
+    this.partitioning = partitioning;
+    this.keys = keys;
+  }
+
+  /**
+   * Spark chooses the largest, and should choose the right side, which is asked about the left one first, before it is asked about
+   * itself. That one is made later. What Spark's own partitionings can do with one exchange comes before both.
+   */
+  public int numPartitions() {
+    return answer == null ? order : partitioning.numPartitions();
+  }
+
+  public boolean canCreatePartitioning() {
+    boolean isEnough = !Settings.needsAllKeys() || GroupedPartitioning.areAllAmong(keys, partitioning.columns);
+    return isEnough && partitioning.division.isShared();
+  }
+
+  public Partitioning createPartitioning(Seq clustering) {
+    return new HashPartitioning(clustering, SQLConf.get().numShufflePartitions());
+  }
+
+  public boolean isCompatibleWith(ShuffleSpec other) {
+    if (answer == null) answer = Boolean.valueOf(isLikeOneOf(all(other)));
+    return answer.booleanValue();
+  }
+
+  private static List all(ShuffleSpec spec) {
+    ArrayList all = new ArrayList();
+    if (spec instanceof ShuffleSpecCollection) {
+      List specs = Lists.list(((ShuffleSpecCollection) spec).specs());
+      for (int i = 0; i < specs.size(); i++) all.addAll(all((ShuffleSpec) specs.get(i)));
+    } else {
+      all.add(spec);
+    }
+    return all;
+  }
+
+  /** Whether another side is divided alike. To be asked about the own side first tells nothing about the other one. */
+  private boolean isLikeOneOf(List side) {
+    boolean isFound = false;
+    for (int i = 0; i < side.size(); i++) {
+      if (side.get(i) == this) return false;
+      isFound |= side.get(i) instanceof GroupedSpec && isLike((GroupedSpec) side.get(i));
+    }
+    return isFound;
+  }
+
+  /** Whether rows that are alike in the keys are in the same task: each column of the division is compared with its like. */
+  private boolean isLike(GroupedSpec other) {
+    if (!partitioning.division.equals(other.partitioning.division)) return false;
+    for (int place = 0; place < partitioning.columns.size(); place++) {
+      boolean isPaired = false;
+      for (int key = 0; key < Math.min(keys.size(), other.keys.size()); key++) isPaired |= isAt(key, place) && other.isAt(key, place);
+      if (!isPaired) return false;
+    }
+    return true;
+  }
+
+  private boolean isAt(int key, int place) {
+    return ((Expression) keys.apply(key)).semanticEquals((Expression) partitioning.columns.apply(place));
   }
 }
 
@@ -645,11 +715,11 @@ class Groups {
   }
 
   public int hashCode() {
-    return division.toString().hashCode();
+    return division.hashCode();
   }
 
   public boolean equals(Object other) {
-    return other instanceof Groups && ((Groups) other).division.isSame(division);
+    return other instanceof Groups && ((Groups) other).division.equals(division);
   }
 }
 
@@ -680,7 +750,7 @@ public class GroupedScan extends SparkPlan {
   public Seq output() { return scan.output(); }
   public boolean supportsColumnar() { return scan.supportsColumnar(); }
   public Option vectorTypes() { return scan.vectorTypes(); }
-  public Partitioning outputPartitioning() { return groups.division.partitioning(Lists.list(columns)); }
+  public Partitioning outputPartitioning() { return new GroupedPartitioning(groups.division, columns); }
   public String nodeName() { return "GroupedFiles"; }
   public int productArity() { return 3; }
   public boolean canEqual(Object other) { return other instanceof GroupedScan; }
