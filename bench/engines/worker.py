@@ -30,6 +30,12 @@ class Worker:
 
             self.ice = icefloe.connect(spark=self.spark)
 
+    def configure(self, settings: dict[str, str | None]) -> tuple[float, Any]:
+        """Settings from now on; None for what Spark has without."""
+        for key, value in settings.items():
+            self.spark.conf.unset(key) if value is None else self.spark.conf.set(key, value)
+        return 0.0, None
+
     def sql(self, text: str, use: str | None = None) -> tuple[float, Any]:
         """Seconds of a statement from its text to its rows, and the rows as texts; bare names are of the namespace to use."""
         if use is not None:
