@@ -19,7 +19,7 @@ from icefloe.formats.file_formats import PARQUET, reader_of
 from icefloe.formats.file_reading import FileReader
 from icefloe.formats.parquet.metrics import row_group_filter
 from icefloe.formats.parquet.reader import ParquetFileReader
-from icefloe.formats.projection import constant_array, project_batch
+from icefloe.formats.projection import constant_array, decoded, project_batch
 from icefloe.schema import NameMapping, Schema, parse_name_mapping, plan_projection, reserved, schema_to_arrow, types
 from icefloe.storage import Storage
 
@@ -72,7 +72,14 @@ def _reader(
 ) -> FileReader:
     kind: Callable[..., FileReader] = reader_of(task.file.file_format)
     if kind is ParquetFileReader:
-        kind = partial(kind, extractions=extracts.extractions, extracted_only=extracts.only)
+        # Dictionaries are of use to the filter; deletes look at the values.
+        may_be_encoded = not isinstance(task.residual, ex.AlwaysTrue) and not task.equality_deletes
+        kind = partial(
+            kind,
+            extractions=extracts.extractions,
+            extracted_only=extracts.only,
+            may_be_encoded=may_be_encoded,
+        )
     constants = partition_constants(task.file, context.metadata)
     return kind(source, task.file.file_path, columns, mapping=context.name_mapping, constants=constants)
 
@@ -111,13 +118,13 @@ class _Finish:
         """The wanted rows and columns of a batch."""
         positions = self._column(batch, reserved.POS)
         deleted = deletes.mask(batch, None if positions is None else positions.to_numpy())
-        keep = None if deleted is None or self._marks_deleted else ~deleted
+        keep = None if deleted is None or self._marks_deleted else pa.array(~deleted)
         if not isinstance(self._task.residual, ex.AlwaysTrue):
             matching = self._matching(batch)
-            keep = matching if keep is None else keep & matching
-        if keep is not None and not keep.all():
-            batch = batch.filter(pa.array(keep))
-            deleted = None if deleted is None else deleted[keep]
+            keep = matching if keep is None else pc.and_(keep, matching)
+        if keep is not None and keep.true_count < len(keep):
+            batch = batch.filter(keep)
+            deleted = None if deleted is None else deleted[keep.to_numpy(zero_copy_only=False)]
         plain = iter(self._table_columns(batch))
         arrays = [
             self._metadata_column(field, batch, deleted) if reserved.is_reserved_id(field.field_id) else next(plain)
@@ -126,11 +133,11 @@ class _Finish:
         arrays += self._extracts.shown(batch, is_read=self._is_extracted)
         return pa.RecordBatch.from_arrays(arrays, schema=self._target)
 
-    def _matching(self, batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+    def _matching(self, batch: pa.RecordBatch) -> pa.BooleanArray:
         """Which rows match what is left of the filter."""
         try:
             known = self._extracts.for_filter(batch, is_read=self._is_extracted)
-            return np.asarray(ex.mask(self._task.residual, batch, known))
+            return ex.mask(self._task.residual, batch, known)
         except errors.InvalidValueError as error:
             # A variant or a shape that another program wrote.
             raise errors.CorruptFileError(
@@ -139,7 +146,7 @@ class _Finish:
 
     def _table_columns(self, batch: pa.RecordBatch) -> list[pa.Array]:
         if self._plan is None:
-            return list(batch.columns[: len(self._plain.fields)])
+            return [decoded(column) for column in batch.columns[: len(self._plain.fields)]]
         return list(project_batch(batch, self._plan, self._plain, self._task.file.file_path).columns)
 
     def _column(self, batch: pa.RecordBatch, field: types.NestedField) -> pa.Array | None:

@@ -44,6 +44,8 @@ class FileReader(ABC):
         self._stored = without_positions(wanted)
         self._plan = plan_projection(self._stored, self._read_schema, constants)
 
+    _may_be_encoded = False
+    """Whether texts may be given as dictionaries."""
     _format: str
     _damage: tuple[type[Exception], ...]
     """What libraries raise about the bytes of such a file."""
@@ -71,7 +73,9 @@ class FileReader(ABC):
             yield self._projected(piece, first_row + start, count)
 
     def _projected(self, batch: pa.RecordBatch, first_row: int, rows: int) -> pa.RecordBatch:
-        projected = project_batch(batch, self._plan, self._stored, self._location, rows)
+        projected = project_batch(
+            batch, self._plan, self._stored, self._location, rows, may_be_encoded=self._may_be_encoded
+        )
         for index, field in enumerate(self._wanted.fields):
             if field.field_id == reserved.POS.field_id:
                 positions = pa.array(np.arange(first_row, first_row + rows, dtype=np.int64))

@@ -18,16 +18,53 @@ Convert = Callable[[pa.Array, pa.DataType], pa.Array]
 
 
 def project_batch(
-    batch: pa.RecordBatch, plan: plans.ProjectStruct, wanted: Schema, location: str, row_count: int | None = None
+    batch: pa.RecordBatch,
+    plan: plans.ProjectStruct,
+    wanted: Schema,
+    location: str,
+    row_count: int | None = None,
+    *,
+    may_be_encoded: bool = False,
 ) -> pa.RecordBatch:
-    """A record batch with the wanted columns; `row_count` is for a batch of no columns, `location` for errors."""
+    """A record batch with the wanted columns; `row_count` is for a batch of no columns, `location` for errors.
+
+    Texts that come as dictionaries stay so if they `may_be_encoded`.
+    """
     rows = batch.num_rows if row_count is None else row_count
     target = schema_to_arrow(wanted)
     try:
+        if may_be_encoded:
+            target = _with_dictionaries(target, plan, batch)
         columns = _fields(plan, batch.columns, rows, target)
     except CorruptFileError as error:
         raise CorruptFileError(location, error.problem) from error
     return pa.RecordBatch.from_arrays(columns, schema=target)
+
+
+def decoded(array: pa.Array) -> pa.Array:
+    """The array with its values instead of a dictionary of them."""
+    if not isinstance(array, pa.DictionaryArray):
+        return array
+    _check_indices(array)
+    return pc.take(array.dictionary, array.indices, boundscheck=False)
+
+
+def _with_dictionaries(target: pa.Schema, plan: plans.ProjectStruct, batch: pa.RecordBatch) -> pa.Schema:
+    """The schema with the dictionaries of the batch where it has texts."""
+    for index, field in enumerate(plan.fields):
+        if isinstance(field.source, plans.FromFile) and isinstance(field.source.plan, plans.Keep):
+            column = batch.column(field.source.position)
+            if isinstance(column, pa.DictionaryArray) and column.type.value_type.equals(target.types[index]):
+                _check_indices(column)
+                target = target.set(index, target.field(index).with_type(column.type))
+    return target
+
+
+def _check_indices(array: pa.DictionaryArray) -> None:
+    # Arrow does not check those that it reads, and would read whatever is there in memory.
+    first, last = pc.min_max(array.indices).values()
+    if first.is_valid and not 0 <= first.as_py() <= last.as_py() < len(array.dictionary):
+        raise CorruptFileError("", f"a value is number {last} of a dictionary of {len(array.dictionary)}")
 
 
 def constant_array(value: Value, kind: types.IcebergType, arrow_type: pa.DataType, rows: int) -> pa.Array:
@@ -238,6 +275,6 @@ def _cast(array: pa.Array, arrow_type: pa.DataType) -> pa.Array:
     try:
         if isinstance(array.type, pa.BaseExtensionType) and not isinstance(arrow_type, pa.BaseExtensionType):
             array = array.cast(array.type.storage_type)
-        return array.cast(arrow_type)
+        return decoded(array).cast(arrow_type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
         raise InvalidValueError(f"values of {array.type} cannot be read as {arrow_type}: {problem}") from None

@@ -105,6 +105,37 @@ def test_a_filter_column_is_read_and_dropped() -> None:
     assert rows_of(found) == [{"id": 4}]
 
 
+@pytest.mark.parametrize("version", WITH_DELETES)
+def test_filters_of_texts_that_repeat_know_deletes_and_changed_columns(version: int) -> None:
+    schema = parse_ddl("id bigint, region string, note string")
+    table = RowTable(schema, version)
+    regions = ["eu", "us", None, "apac", "eu "]
+    ids = range(4000)
+    rows = {"id": ids, "region": [regions[i % 5] for i in ids], "note": [f"note {i % 3}" for i in ids]}
+    (file,) = table.append(
+        pa.table(rows, pa.schema([("id", pa.int64()), ("region", pa.string()), ("note", pa.string())]))
+    )
+    id_field, region, note = table.schema.fields
+    place = replace(region, name="place")
+    table.metadata = evolved(table.metadata, note, place, id_field, types.NestedField(9, "region", types.StringType()))
+    table.delete_positions({file.file_path: range(0, 4000, 2)})
+
+    def expected(numbers: Iterator[int]) -> list[dict[str, Any]]:
+        return [{"place": rows["region"][i], "note": rows["note"][i]} for i in numbers]
+
+    us = expected(i for i in ids if i % 2 and i % 5 == 1)
+    assert rows_of(table.read("place = 'us'", "place", "note")) == us
+    assert rows_of(table.read("place = 'us' and region is null", "place", "note")) == us
+    missing = expected(i for i in ids if i % 2 and i % 5 == 2 and i % 3 < 2)
+    assert rows_of(table.read("place is null and note < 'note 2'", "place", "note")) == missing
+    found = table.read("not place like 'e%' and note = 'note 1'", "id", "_pos")
+    assert found["id"].to_pylist() == [i for i in ids if i % 2 and i % 5 not in (0, 2, 4) and i % 3 == 1]
+    assert found["_pos"].equals(found["id"])
+    table.commit([table.equality_file(pa.table({"place": ["us"]}), (region.field_id,))])
+    assert rows_of(table.read("place = 'us'", "note")) == []
+    assert rows_of(table.read("place is null and note < 'note 2'", "place", "note")) == missing
+
+
 def test_a_struct_is_cut_to_what_is_wanted_though_the_filter_needs_more() -> None:
     table = RowTable(SCHEMA, 2)
     table.append(ROWS)

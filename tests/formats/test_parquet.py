@@ -343,6 +343,69 @@ def test_damaged_files_give_our_errors(data: st.DataObject) -> None:
     assert leaves(schema)
 
 
+TEXTS = Schema(types.NestedField(1, "text", types.StringType()), types.NestedField(2, "data", types.BinaryType()))
+_NAMES = pa.array([None if i % 7 == 0 else f"name {i % 5}" for i in range(3000)])
+REPEATED = pa.table({"text": _NAMES, "data": _NAMES.cast(pa.binary())})
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_texts_that_repeat_may_be_given_as_dictionaries(large: bool) -> None:
+    rows = REPEATED.cast(pa.schema([("text", pa.large_string()), ("data", pa.large_binary())])) if large else REPEATED
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_arrays(rows.columns, schema=_with_ids(rows.schema)), sink, row_group_size=1000)
+    found = read(sink.getvalue(), TEXTS)
+    assert found.schema.types == [pa.string(), pa.binary()]
+    assert found.to_pydict() == REPEATED.to_pydict()
+    found = read(sink.getvalue(), TEXTS, may_be_encoded=True)
+    assert large or all(map(pa.types.is_dictionary, found.schema.types))
+    assert found.to_pydict() == REPEATED.to_pydict()
+
+
+def test_texts_that_do_not_repeat_are_given_as_they_are() -> None:
+    rows = pa.table({"text": [f"name {i}" for i in range(3000)], "data": [b"%d" % i for i in range(3000)]})
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_arrays(rows.columns, schema=_with_ids(rows.schema)), sink)
+    found = read(sink.getvalue(), TEXTS, may_be_encoded=True)
+    assert found.schema.types == [pa.string(), pa.binary()]
+    assert found.to_pydict() == rows.to_pydict()
+
+
+def test_a_writer_that_is_not_known_may_have_a_value_twice_in_a_dictionary() -> None:
+    content = _of_three_values()
+    assert read(content, LETTERS, may_be_encoded=True)["letter"].type == pa.dictionary(pa.int32(), pa.string())
+    at = content.index(b"\x01\x00\x00\x00b")
+    content = content[: at + 4] + b"a" + content[at + 5 :]
+    content = content.replace(b"parquet-cpp-arrow", b"parquet-of-others")
+    assert read(content, LETTERS, may_be_encoded=True)["letter"].to_pylist() == ["a", "a", *["c"] * 998]
+
+
+@pytest.mark.parametrize("may_be_encoded", [False, True])
+def test_values_beyond_a_dictionary_are_damage(may_be_encoded: bool) -> None:
+    content = _of_three_values()
+    # After a group of eight, the rest is one value so many times, in the two bits that three values take.
+    run = bytes([(2 * 992) % 128 | 128, 2 * 992 // 128])
+    at = content.index(run + b"\x02")
+    damaged = content[: at + 2] + b"\x03" + content[at + 3 :]
+    with pytest.raises(CorruptFileError, match=r"bad.parquet.*number 3 of a dictionary of 3"):
+        list(ParquetFileReader(io.BytesIO(damaged), "bad.parquet", LETTERS, may_be_encoded=may_be_encoded).batches())
+
+
+LETTERS = Schema(types.NestedField(1, "letter", types.StringType(), required=True))
+
+
+def _of_three_values() -> bytes:
+    sink = io.BytesIO()
+    schema = _with_ids(pa.schema([pa.field("letter", pa.string(), False)]))
+    rows = pa.Table.from_arrays([pa.array(["a", "b", *["c"] * 998])], schema=schema)
+    pq.write_table(rows, sink, compression="none", write_statistics=False)
+    return sink.getvalue()
+
+
+def _with_ids(schema: Any) -> Any:
+    fields = [field.with_metadata({"PARQUET:field_id": str(i)}) for i, field in enumerate(schema, 1)]
+    return pa.schema(fields)
+
+
 @given(st.data())
 def test_row_groups_with_matching_rows_are_never_left_out(data: st.DataObject) -> None:
     schema = FILTER_SCHEMA

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,7 @@ from icefloe.avro import Source
 from icefloe.errors import CorruptFileError
 from icefloe.formats.file_reading import DEFAULT_BATCH_ROWS, FileReader, Split
 from icefloe.formats.file_schema import file_columns, with_types
+from icefloe.formats.parquet.dictionary_reads import read_as_dictionaries
 from icefloe.formats.parquet.encryption import keyed_source
 from icefloe.formats.parquet.metrics import first_page, leaf_fields
 from icefloe.formats.parquet.variant_bounds import has_only_nulls
@@ -22,6 +24,7 @@ from icefloe.schema import VARIANT_STORAGE, NameMapping, Schema, Value, types
 from icefloe.storage import prefetch
 
 _NANOS = (types.TimestampNanoType, types.TimestamptzNanoType)
+_TEXTS = (types.StringType, types.BinaryType)
 _DIFFERENT_ZONES: tuple[set[type], ...] = (
     {types.TimestampType, types.TimestamptzType},
     {types.TimestampNanoType, types.TimestamptzNanoType},
@@ -38,7 +41,8 @@ class ParquetFileReader(FileReader):
     """An open Parquet file; `footer` is its metadata.
 
     `extractions` of variants, at the top or in structs, stand behind the wanted columns. Of variants in `extracted_only` nothing else
-    is wanted: only what their extractions need is read, and they are null themselves.
+    is wanted: only what their extractions need is read, and they are null themselves. Texts at the top may come as dictionaries
+    if they `may_be_encoded`.
     """
 
     _format = "Parquet"
@@ -54,21 +58,28 @@ class ParquetFileReader(FileReader):
         constants: Mapping[int, Value] | None = None,
         extractions: Sequence[Extraction] = (),
         extracted_only: Collection[int] = (),
+        may_be_encoded: bool = False,
     ) -> None:
+        self._may_be_encoded = may_be_encoded
         self._extractions = extractions
         self._extracted_only = extracted_only
         super().__init__(source, location, wanted, mapping=mapping, constants=constants)
 
     def _open(self, mapping: NameMapping | None, constants: Mapping[int, Value] | None) -> Schema:
         wanted = self._wanted.fields_by_id.values()
-        self._source, keyed = keyed_source(self._source)
+        self._source, self._keyed = keyed_source(self._source)
         with self._corrupt():
             # The oldest timestamps of Parquet are of nanoseconds, in which years from 1677 to 2262 fit; tables mean microseconds.
-            unit = None if any(isinstance(field.field_type, _NANOS) for field in wanted) else "us"
-            self._file = pq.ParquetFile(self._source, pre_buffer=True, coerce_int96_timestamp_unit=unit, **keyed)
+            self._unit = None if any(isinstance(field.field_type, _NANOS) for field in wanted) else "us"
+            self._file = self._parquet_file()
             self.footer = self._file.metadata
             arrow_schema = self._file.schema_arrow
         return self._with_zones(file_columns(arrow_schema, self._wanted, mapping, constants))
+
+    def _parquet_file(self, **options: Any) -> pq.ParquetFile:
+        return pq.ParquetFile(
+            self._source, pre_buffer=True, coerce_int96_timestamp_unit=self._unit, **self._keyed, **options
+        )
 
     def _columns_to_read(self, needed: Schema) -> Schema:
         leaves = leaf_fields(self.file_schema, self._file.schema_arrow)
@@ -76,6 +87,11 @@ class ParquetFileReader(FileReader):
         self._columns = [
             i for i, field_id in enumerate(leaves) if field_id in needed.fields_by_id and i not in unneeded
         ]
+        texts = {field.field_id for field in needed.fields if isinstance(field.field_type, _TEXTS)}
+        encoded = read_as_dictionaries(self.footer, [i for i in self._columns if leaves[i] in texts])
+        if encoded:
+            with self._corrupt():
+                self._file = self._parquet_file(metadata=self.footer, read_dictionary=encoded)
         return needed
 
     def _unneeded_leaves(self, leaves: list[int]) -> set[int]:
