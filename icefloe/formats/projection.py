@@ -61,7 +61,7 @@ def _with_dictionaries(target: pa.Schema, plan: plans.ProjectStruct, batch: pa.R
 
 
 def _check_indices(array: pa.DictionaryArray) -> None:
-    # Arrow does not check those that it reads, and would read whatever is there in memory.
+    # Arrow does not check those that it reads.
     first, last = pc.min_max(array.indices).values()
     if first.is_valid and not 0 <= first.as_py() <= last.as_py() < len(array.dictionary):
         raise CorruptFileError("", f"a value is number {last} of a dictionary of {len(array.dictionary)}")
