@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import repeat
+from itertools import chain, repeat
 
 import numpy as np
 
@@ -10,11 +10,13 @@ from icefloe import expressions as ex, manifests as mf
 from icefloe.planning.file_values import data_files
 from icefloe.planning.partitions import Numbers, PartitionGroups
 from icefloe.planning.pruning import Survivors, sequence_numbers
-from icefloe.planning.tasks import FileScanTask, PlannedTask, TaskFields, stored_bytes
+from icefloe.planning.tasks import FileScanTask, PlannedTask, TaskFields, made_tasks, stored_bytes
 from icefloe.planning.vector_deletes import VectorDeletes
 
 _ROWS_AT_ONCE = 1024
 """How many rows leave Arrow at a time."""
+_ROWS_UNTIL_A_LOOK = 16 * _ROWS_AT_ONCE
+"""After how many rows there are some again that tell whether they are asked."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,11 +60,21 @@ class ScanBatch:
         return self.deletes.deleted_rows if isinstance(self.deletes, VectorDeletes) else None
 
     def tasks(self) -> Iterator[FileScanTask]:
-        """The tasks, one for each file; their fields are made when something is asked of them."""
-        return map(PlannedTask, repeat(self), range(len(self)))
+        """The tasks, one for each file; their fields are made when something is asked of them.
+
+        While most tasks are asked, those that follow are made whole, which takes half as long.
+        """
+        return chain.from_iterable(map(self._tasks_from, range(0, len(self), _ROWS_AT_ONCE)))
+
+    def _tasks_from(self, start: int) -> Iterator[FileScanTask]:
+        if start % _ROWS_UNTIL_A_LOOK and self._recent.asked > _ROWS_AT_ONCE // 2:
+            return made_tasks(self._fields(start, _ROWS_AT_ONCE))
+        self._recent.asked = 0
+        return map(PlannedTask, repeat(self), range(start, min(start + _ROWS_AT_ONCE, len(self))))
 
     def task_at(self, row: int) -> TaskFields:
         """What the task of a file holds; made for many files at once where they are asked for one after the other."""
+        self._recent.asked += 1
         block, index = divmod(row, _ROWS_AT_ONCE)
         tasks = self._recent.blocks.get(block)
         if tasks is None:
@@ -96,9 +108,10 @@ class ScanBatch:
 class _RecentTasks:
     """The fields of tasks that were made last. Few are kept: many values that stay alive cost more than making them."""
 
-    __slots__ = ("blocks", "missed", "newest")
+    __slots__ = ("asked", "blocks", "missed", "newest")
 
     def __init__(self) -> None:
+        self.asked = 0
         self.blocks: dict[int, list[TaskFields]] = {}
         self.newest = -1
         self.missed = -1

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, make_dataclass
-from itertools import pairwise, repeat
+from itertools import islice, repeat
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -49,7 +48,12 @@ def _known(files: ManifestColumns, name: str) -> pa.Array | None:
 
 def _values(files: ManifestColumns, name: str) -> Iterable[object]:
     column = _known(files, name)
-    return repeat(None, len(files)) if column is None else iter(column.to_pylist())
+    if column is None:
+        return repeat(None, len(files))
+    # NumPy makes numbers in a quarter of the time.
+    is_plain = pa.types.is_integer(column.type) and not column.null_count
+    values: list[object] = column.to_numpy().tolist() if is_plain else column.to_pylist()
+    return values
 
 
 def _mapped(files: ManifestColumns, name: str, change: Callable[[Any], object], missing: object) -> Iterable[object]:
@@ -70,9 +74,11 @@ def _tuples(files: ManifestColumns, name: str) -> Iterable[tuple[int, ...] | Non
     if column.null_count:
         return (None if numbers is None else tuple(numbers) for numbers in column.to_pylist())
     # Without a Python list for each, which the garbage collector would have to look after.
-    ends = np.cumsum(pc.list_value_length(column).to_numpy()).tolist()
-    numbers = column.flatten().to_pylist()
-    return (tuple(numbers[start:end]) for start, end in pairwise([0, *ends]))
+    lengths = pc.list_value_length(column).to_numpy()
+    numbers = iter(column.flatten().to_pylist())
+    if (lengths == 1).all():
+        return zip(numbers, strict=False)
+    return map(tuple, map(islice, repeat(numbers), lengths.tolist()))
 
 
 def _made_files(*fields_in_order: Iterable[object]) -> Iterator[DataFile]:

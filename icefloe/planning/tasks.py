@@ -4,9 +4,9 @@ Work of even size comes of them by splits at the offsets that the writer of a fi
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import Protocol, TypedDict, Unpack
+from dataclasses import dataclass, field, fields, make_dataclass, replace
+from itertools import pairwise, starmap
+from typing import Any, Protocol, TypedDict, Unpack
 
 from icefloe import errors, expressions as ex, manifests as mf
 from icefloe.planning.options import ScanOptions
@@ -182,6 +182,21 @@ class PlannedTask(FileScanTask):
 
     def __reduce__(self) -> tuple[type[FileScanTask], TaskFields]:
         return FileScanTask, self._made()
+
+
+def made_tasks(tasks: Iterable[TaskFields]) -> Iterator[FileScanTask]:
+    """Plain tasks of these fields, for whole files; several times as fast as by the class itself (see `file_values`)."""
+    task: Any
+    for task in starmap(_OPEN_TASK, tasks):
+        task.__class__ = FileScanTask
+        yield task
+
+
+_OPEN_TASK: Any = make_dataclass(
+    "OpenScanTask",
+    [(each.name, Any, field(default=each.default)) for each in fields(FileScanTask)],
+    slots=True,
+)
 
 
 @dataclass(frozen=True, slots=True)

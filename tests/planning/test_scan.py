@@ -5,7 +5,7 @@ import logging
 import pickle
 import threading
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +26,7 @@ from icefloe.metadata import SnapshotLogEntry, apply_all, branch, updates as up
 from icefloe.metadata.refs import tag
 from icefloe.partitioning import parse_partition_spec
 from icefloe.planning import FileScanTask, ScanReport, TableScan
+from icefloe.planning.tasks import PlannedTask
 from icefloe.schema import NestedField, Schema, StructType
 from icefloe.schema.types import LongType, StringType
 from icefloe.storage import Storage
@@ -521,3 +522,26 @@ def test_a_plan_keeps_few_of_the_tasks_that_it_made(many_files: SyntheticTable) 
     for task in batch.tasks():
         assert task.sequence_number == 1
     assert sum(map(len, batch._recent.blocks.values())) <= 2048
+
+
+@pytest.mark.parametrize("offsets", [lambda n: None, lambda n: (4,), lambda n: tuple(range(4, 4 + n % 3)) or None])
+def test_tasks_that_are_asked_as_they_come_are_the_same(offsets: Callable[[int], tuple[int, ...] | None]) -> None:
+    table = SyntheticTable(SCHEMA, 2, BY_REGION)
+    rows = ((number, row(number, "eu" if number % 3 else "us")) for number in range(2500))
+    table.add(*(table.data([each], split_offsets=offsets(number), key_metadata=b"key") for number, each in rows))
+    kinds: list[type] = []
+    for task, unasked in zip(scan(table).plan_files(), list(scan(table).plan_files()), strict=True):
+        assert task.file.split_offsets == offsets(len(kinds))
+        assert type(unasked) is PlannedTask
+        assert task == unasked
+        kinds.append(type(task))
+    assert kinds == [*[PlannedTask] * 1024, *[FileScanTask] * 1476]
+
+
+def test_tasks_are_made_whole_only_while_most_are_asked(many_files: SyntheticTable) -> None:
+    kinds: list[type] = []
+    for number, task in enumerate(scan(many_files).plan_files()):
+        if number % 10 == 0:
+            assert task.file.record_count == 1
+        kinds.append(type(task))
+    assert kinds == [PlannedTask] * 2500
