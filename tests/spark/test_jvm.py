@@ -142,6 +142,7 @@ def test_a_jar_that_spark_refuses(
         "batch_rows",
         "file_writes",
         "live_rows",
+        "parsers",
         "partition_files",
         "row_changes",
         "scan_index",

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, ParseException
 
 from icefloe import load_catalog
 from icefloe.errors import IcefloeError, InvalidInputError, InvalidLocationError, NoSuchColumnError
@@ -67,17 +67,33 @@ def test_a_location_is_whole(ice: Session, tmp_path: Path, monkeypatch: pytest.M
     ice.sql(f"CREATE TABLE db.placed (id INT) LOCATION '{tmp_path}/a place'").collect()
     before = sorted(tmp_path.iterdir())
     for statement in (
-        "CREATE TABLE db.nowhere (id INT) LOCATION 'not a place'",
-        "CREATE OR REPLACE TABLE db.placed LOCATION 'not a place' AS SELECT 1 AS id",
-        "CREATE TABLE db.nowhere LIKE db.placed LOCATION 'not a place'",
-        "ALTER TABLE db.placed SET LOCATION 'not a place'",
-        "CREATE NAMESPACE wrong.nowhere LOCATION 'not a place'",
-        "ALTER NAMESPACE wrong.db SET LOCATION 'not a place'",
-        "CREATE VIEW db.nowhere TBLPROPERTIES ('location'='not a place') AS SELECT 1 AS id",
+        "CREATE TABLE db.nowhere (id INT) LOCATION 'elsewhere'",
+        "CREATE OR REPLACE TABLE db.placed LOCATION 'elsewhere' AS SELECT 1 AS id",
+        "CREATE TABLE db.nowhere LIKE db.placed LOCATION 'elsewhere'",
+        "ALTER TABLE db.placed SET LOCATION 'elsewhere'",
+        "CREATE NAMESPACE wrong.nowhere LOCATION 'elsewhere'",
+        "ALTER NAMESPACE wrong.db SET LOCATION 'elsewhere'",
+        "CREATE VIEW db.nowhere TBLPROPERTIES ('location'='elsewhere') AS SELECT 1 AS id",
     ):
-        with pytest.raises(InvalidLocationError, match="LOCATION 'not a place' is relative"):
+        with pytest.raises(InvalidLocationError, match="LOCATION 'elsewhere' is relative"):
             ice.sql(statement)
     with pytest.raises(InvalidLocationError, match="an empty text is not a location"):
         ice.sql("CREATE TABLE db.nowhere (id INT) LOCATION ''")
     assert sorted(tmp_path.iterdir()) == before
     assert not ice.catalog.namespace_exists("nowhere")
+
+
+def test_errors_of_sparks_parser_are_sparks(ice: Session) -> None:
+    """Beside our answers to some calls of the parser: Spark itself catches errors of it by their class, and users do."""
+    rows = ice.spark.range(3)
+    with pytest.raises(ParseException, match="end of input"):
+        rows.selectExpr("id +")
+    with pytest.raises(ParseException, match="unquoted identifier my-table"):
+        ice.spark.table("my-table")
+    with pytest.raises(AnalysisException, match="Invalid view name: a-b"):
+        rows.createTempView("a-b")
+    with pytest.raises(ParseException, match="SELEC"):
+        ice.sql("SELEC 1")
+    key = "spark.sql.iceberg.planning.preserve-data-grouping"
+    assert [tuple(row) for row in ice.sql(f"SET `{key}`=true").collect()] == [(key, "true")]
+    ice.spark.conf.unset(key)

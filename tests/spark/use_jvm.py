@@ -47,7 +47,8 @@ def main(folder: str, number: str) -> None:
     catalog.load_table(name).delete("id < 10")
     spark = new_session(folder)
     connect(catalog, spark=spark)
-    assert not door._UNITS, "classes are compiled before anything needs them"
+    (units,) = door._UNITS.values()
+    assert set(units) == {"parsers"}, "classes are compiled before anything needs them"
     spark.range(10).selectExpr("sum(id)").collect()
     (Path(folder) / f"ready-{number}").touch()
     while len(list(Path(folder).glob("ready-*"))) < 2:

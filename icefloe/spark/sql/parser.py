@@ -1,7 +1,8 @@
 """The parser that a Spark session gets: Spark's own does the parsing, our statements run, our tables are resolved, and the rest is Spark's.
 
-Spark asks its session's `ParserInterface` for the plan of every text. A Python object stands there, through py4j. A statement
-about a table of ours is run at once, as Spark itself runs commands, and the plan that is given back is that of its result.
+Spark asks its session's `ParserInterface` for the plan of every text, and a Python object answers, through py4j; what else Spark asks
+there does not reach it, so that its own errors stay what they are. A statement about a table of ours is run at once, as
+Spark itself runs commands, and the plan that is given back is that of its result.
 """
 
 import functools
@@ -22,6 +23,7 @@ from icefloe.catalog import Catalog
 from icefloe.errors import IcefloeError, InvalidInputError
 from icefloe.spark.gateway import Gateway, Returned
 from icefloe.spark.inner_names import PREFIX
+from icefloe.spark.jvm import door
 from icefloe.spark.sql import caches, calls, changes, columns, describe, namespaces, scripts, tables, views
 from icefloe.spark.sql.context import ReadSource, SqlContext, Statement, marked, unmarked
 from icefloe.spark.sql.names import Names
@@ -173,13 +175,13 @@ class SqlDoor:
                 text, lambda plain: sparks.parsePlanWithParameters(plain, parameters)
             ),
         )
-        _set_field(state.getClass(), "sqlParser", state, parser)
         # Spark's session catalog asks its parser for the plans of temporary views, and for no other queries.
-        catalog = state.catalog()
-        of_views = catalog.parser()
+        of_views = state.catalog().parser()
         view_parser = DelegatingParser(of_views, parseQuery=lambda text: self.view_plan(text, of_views.parseQuery))
+        entry = door.entry(spark, "parsers")
+        _set_field(state.getClass(), "sqlParser", state, parser.for_spark(entry))
         catalog_class = self._gateway.load_class("org.apache.spark.sql.catalyst.catalog.SessionCatalog")
-        _set_field(catalog_class, "parser", catalog, view_parser)
+        _set_field(catalog_class, "parser", state.catalog(), view_parser.for_spark(entry))
         scripts.install_scripts(self._gateway, self.script_plan)
         spark.sql = functools.wraps(plain_sql)(functools.partial(self.sql, plain_sql))
 
@@ -197,17 +199,17 @@ def door_of(spark: SparkSession, catalogs: Mapping[str, Catalog], read: ReadSour
     """The door of a Spark session, created with its first catalogs; there is one for each session."""
     key = (str(spark.sparkContext.applicationId), int(spark._jsparkSession.hashCode()))
     with _LOCK:
-        door = _DOORS.get(key)
-        if door is None:
+        sql_door = _DOORS.get(key)
+        if sql_door is None:
             for old in [known for known in _DOORS if known[0] != key[0]]:
                 del _DOORS[old]
             names = Names(dict(catalogs), is_foreign=functools.partial(_is_foreign, spark))
-            door = _DOORS[key] = SqlDoor(spark, names, read)
+            sql_door = _DOORS[key] = SqlDoor(spark, names, read)
             logging.getLogger("py4j.clientserver").addFilter(_Known())
-            door.install()
+            sql_door.install()
         else:
-            door.add(catalogs, read)
-        return door
+            sql_door.add(catalogs, read)
+        return sql_door
 
 
 def _is_foreign(spark: SparkSession, name: str) -> bool:
@@ -249,6 +251,10 @@ class DelegatingParser:
             raise AttributeError(name)
         method = self._answers.get(name) or getattr(self._sparks, name)
         return lambda *arguments: self._returned(method(*arguments))
+
+    def for_spark(self, entry: JavaObject | None) -> object:
+        """What Spark is given: a parser in Java that asks this one what is for us alone, or this one where there is no such Java."""
+        return self if entry is None else entry.parser(self._sparks, self, " ".join(self._answers))
 
     class Java:
         implements = ("org.apache.spark.sql.catalyst.parser.ParserInterface",)
