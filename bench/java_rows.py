@@ -10,8 +10,9 @@ from bench.report import Row
 
 ROWS = {"small": 100_000, "medium": 4_000_000, "full": 10_000_000}
 APPENDED = {"small": 100_000, "medium": 4_000_000, "full": 16_000_000}
-REPEAT = {"small": 1, "medium": 3, "full": 3}
+REPEAT = {"small": 1, "medium": 5, "full": 3}
 WARM = {"small": 1, "medium": 4, "full": 4}
+WARM_APPENDS = {"small": 1, "medium": 3, "full": 1}
 """Runs of a statement that do not count: the JVM compiles for several seconds of work, and statements are short."""
 SHARE = 100
 """One row changed for so many of the table."""
@@ -46,7 +47,7 @@ def run(size: str, cases: str | None = None) -> Iterator[Row]:
             if order:
                 for side, engine in both.items():
                     engine.sql(f"ALTER TABLE {tables[side]} {order}")
-            yield _row(case, both, tables, _always(f"SELECT * FROM parquet.`{source}`"), REPEAT[size])
+            yield _row(case, both, tables, _always(f"SELECT * FROM parquet.`{source}`"), size, WARM_APPENDS)
         for mode in MODES:
             statements = {
                 case: statement
@@ -61,7 +62,7 @@ def run(size: str, cases: str | None = None) -> Iterator[Row]:
                     f"INSERT INTO {tables[side]} SELECT {COLUMNS[1]} FROM range(0, {ROWS[size]}, 1, 16) ORDER BY id"
                 )
             for case, statement in statements.items():
-                yield _row(f"{case}-{mode}", both, tables, statement, REPEAT[size], WARM[size])
+                yield _row(f"{case}-{mode}", both, tables, statement, size, WARM)
 
 
 def _always(query: str) -> Callable[[str, int], str]:
@@ -74,7 +75,7 @@ def _statements(rows: int) -> dict[str, Callable[[str, int], str]]:
     part = rows // SHARE
 
     def merge(table: str, number: int) -> str:
-        first, half = (number + 1) * rows // 8, part // 2
+        first, half = (number + 1) * rows // 12, part // 2
         new = rows * (number + 2)
         return (
             f"MERGE INTO {table} t USING (SELECT id, timestamp_micros(id) AS ts, 'changed' AS kind, 1L AS amount, 0.5D AS score"
@@ -84,11 +85,11 @@ def _statements(rows: int) -> dict[str, Callable[[str, int], str]]:
         )
 
     def update(table: str, number: int) -> str:
-        first = (number + 1) * rows // 8 + rows // 32
+        first = (number + 1) * rows // 12 + rows // 32
         return f"UPDATE {table} SET kind = 'updated', amount = amount + 1 WHERE id >= {first} AND id < {first + part}"
 
     def delete(table: str, number: int) -> str:
-        first = (number + 1) * rows // 8 + rows // 16
+        first = (number + 1) * rows // 12 + rows // 16
         return f"DELETE FROM {table} WHERE id >= {first} AND id < {first + part}"
 
     return {"merge": merge, "update": update, "delete": delete}
@@ -112,15 +113,15 @@ def _row(
     both: dict[str, Engine],
     tables: dict[str, str],
     statement: Callable[[str, int], str],
-    repeat: int,
-    warm: int = 1,
+    size: str,
+    warm: dict[str, int],
 ) -> Row:
     """Some runs for warmth, then some that count, in turn; both tables have the same rows after each."""
     seconds: dict[str, list[float]] = {side: [] for side in both}
-    for number in range(warm + repeat):
+    for number in range(warm[size] + REPEAT[size]):
         for side, engine in both.items():
             taken, _ = engine.run("sql", text=statement(tables[side], number))
-            if number >= warm:
+            if number >= warm[size]:
                 seconds[side].append(taken)
         answers = [engine.sql(CHECK.format(table=tables[side])) for side, engine in both.items()]
         if answers[0] != answers[1]:

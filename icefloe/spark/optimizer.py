@@ -18,7 +18,7 @@ from icefloe.spark.file_index import ScanFiles
 from icefloe.spark.gateway import items
 from icefloe.spark.jvm import door
 from icefloe.spark.metadata_answers import Aggregate, as_text
-from icefloe.spark.predicates import exact_filter, table_filter, values_filter
+from icefloe.spark.predicates import exact_filter, ranges_filter, table_filter, values_filter
 
 MARK = "icefloe.scan"
 """The option by which rules know the relations of our scans."""
@@ -72,10 +72,12 @@ def narrowing(files: ScanFiles, request: JavaObject) -> str | None:
 
 def locations_of_keys(files: ScanFiles, request: JavaObject) -> str | None:
     """Where files are that may have a row with a key of the other side of a join."""
-    column, count, *texts = str(request.asked()).split("\0")
+    column, kind, count, *texts = str(request.asked()).split("\0")
     field = files.columns.get(column)
     # A text may have the character between texts in it.
-    values = None if field is None or len(texts) != int(count) else values_filter(field, texts)
+    if field is None or len(texts) != int(count):
+        return None
+    values = ranges_filter(field, texts) if kind == "ranges" else values_filter(field, texts)
     if values is None:
         return None
     pushed = table_filter(items(request.onColumns()), files.columns, for_files_only=True)

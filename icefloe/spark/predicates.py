@@ -27,6 +27,7 @@ _MOST_VALUES = 10_000
 _MOST_KEYS = 2_000
 """How many keys of a join are considered one by one: files are planned while a query waits."""
 
+_LEAST_INT, _GREATEST_INT = -(1 << 31), (1 << 31) - 1
 _UUID_TEXT_PARTS = 9
 """Five groups of digits, and the dashes between them."""
 
@@ -147,12 +148,29 @@ def values_filter(field: types.NestedField, texts: Sequence[str]) -> ex.Expressi
         return None
 
 
+def ranges_filter(field: types.NestedField, ends: Sequence[str]) -> ex.Expression | None:
+    """A column that is in one of some ranges of whole numbers, given by the least and the greatest of each; None if not understood."""
+    kind = field.field_type
+    if not isinstance(kind, (types.IntegerType, *_COUNTED_TYPES)):
+        return None
+    term = ex.Column(ex.IdReference(field.field_id))
+    ranges = list(zip(map(int, ends[::2]), map(int, ends[1::2]), strict=True))
+    if isinstance(kind, types.IntegerType):
+        # Keys of the other side may be of 64 bits.
+        within = ((max(low, _LEAST_INT), min(high, _GREATEST_INT)) for low, high in ranges)
+        ranges = [(low, high) for low, high in within if low <= high]
+    try:
+        return ex.disjunction(*(term.between(ex.Literal(low, kind), ex.Literal(high, kind)) for low, high in ranges))
+    except _NOT_USABLE:
+        return None
+
+
 def _keys(texts: Sequence[str], kind: types.IcebergType) -> list[Any] | None:
     """The values of keys, which are numbers or texts: there can be a million, so each takes one step."""
     if isinstance(kind, types.StringType):
         return list(texts)
     if isinstance(kind, types.IntegerType):
-        return [value for value in map(int, texts) if -(1 << 31) <= value < 1 << 31]
+        return [value for value in map(int, texts) if _LEAST_INT <= value <= _GREATEST_INT]
     return list(map(int, texts)) if isinstance(kind, _COUNTED_TYPES) else None
 
 

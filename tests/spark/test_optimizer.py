@@ -204,6 +204,43 @@ def test_rows_are_as_wide_as_in_memory(ice: Session, query: str, width: int) -> 
     assert size == pytest.approx(rows * width * selected / (8 + width), rel=0.001)
 
 
+MANY = """
+    SELECT id AS k FROM range({low}, {low} + 3000) UNION ALL SELECT id FROM range(50000, 53000, 2)
+    UNION ALL SELECT {least}L UNION ALL SELECT {greatest}L UNION ALL SELECT null
+"""
+LEAST, GREATEST = -(2**63), 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("column", "key", "low", "ends", "read"),
+    [
+        ("l", "k", 0, (0, 0), 2),
+        ("l", "k", 0, (LEAST + 1, GREATEST), 2),
+        ("i", "k", 0, (LEAST + 1, GREATEST), 2),
+        ("i", "k", 90000, (2**31, -(2**31) - 1), 2),
+        ("d", "date_from_unix_date(cast(k AS int))", 20000, (0, 50001), 3),
+        ("ts", "timestamp_micros(k)", 0, (0, 90501), 3),
+    ],
+)
+def test_very_many_keys_are_ranges(
+    ice: Session, column: str, key: str, low: int, ends: tuple[int, int], read: int
+) -> None:
+    """With the files between them left out, also where the gaps are wider than a number of 64 bits."""
+    if not ice.catalog.table_exists("db.far"):
+        table = ice.catalog.create_table(("db", "far"), "l long, i int, d date, ts timestamptz")
+        for start in range(0, 100_000, 10_000):
+            numbers = pa.array(range(start, start + 1000), pa.int32())
+            days, micros = numbers.cast(pa.date32()), numbers.cast(pa.int64()).cast(pa.timestamp("us", "UTC"))
+            table.append(pa.table({"l": numbers.cast(pa.int64()), "i": numbers, "d": days, "ts": micros}))
+        ice.table(("db", "far")).createOrReplaceTempView("far")
+    least, greatest = ends
+    keys = MANY.format(low=low, least=least, greatest=greatest)
+    text = f"SELECT count(*), sum(l) FROM far JOIN (SELECT {key} AS k FROM ({keys}) WHERE k % 3 < 2) keys ON {column} = keys.k"
+    frame = ice.spark.sql(text)
+    assert sorted(map(str, frame.collect())) == without_rules(ice.spark, text)
+    assert files_read(frame) == read
+
+
 def test_keys_that_no_file_lacks_are_not_asked_for(ice: Session) -> None:
     """All files have values from end to end: a few keys would leave out none of them."""
     table = ice.catalog.create_table(("db", "mixed"), "id long, day int")

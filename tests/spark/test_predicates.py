@@ -8,7 +8,7 @@ import pytest
 from icefloe import expressions as ex
 from icefloe.expressions import AlwaysFalse, AlwaysTrue
 from icefloe.schema import types
-from icefloe.spark.predicates import table_filter, values_filter
+from icefloe.spark.predicates import ranges_filter, table_filter, values_filter
 
 COLUMNS = {
     "id": types.NestedField(1, "id", types.LongType()),
@@ -122,3 +122,13 @@ def test_keys_of_a_join_are_values_or_a_range(kind: types.PrimitiveType, texts: 
 @pytest.mark.parametrize(("kind", "text"), [(types.UUIDType(), "x"), (types.LongType(), "x"), (types.TimeType(), "1")])
 def test_keys_that_are_not_understood_rule_nothing_out(kind: types.PrimitiveType, text: str) -> None:
     assert values_filter(types.NestedField(1, "k", kind), [text]) is None
+
+
+def test_ranges_of_keys_that_a_column_cannot_have_are_left_out() -> None:
+    field = types.NestedField(1, "k", types.IntegerType())
+    assert ranges_filter(field, [str(2**31), str(2**40)]) == ex.AlwaysFalse()
+    cut = ranges_filter(field, ["-5", "7", str(-(2**40)), str(-(2**31))])
+    term = ex.Column(ex.IdReference(1))
+    literals = [ex.Literal(value, field.field_type) for value in (-5, 7, -(2**31))]
+    assert cut == ex.disjunction(term.between(literals[0], literals[1]), term.between(literals[2], literals[2]))
+    assert ranges_filter(types.NestedField(1, "k", types.StringType()), ["1", "2"]) is None

@@ -6,6 +6,7 @@
 package PACKAGE;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.BitSet;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -156,6 +157,9 @@ class Plans {
 
 /** What a query asks of a relation: filters on constants of files, filters on columns, and how many rows are enough. */
 public class Request {
+  /** How many keys are considered one by one, and how many gaps between those of more: files are planned while a query waits. */
+  private static final int MOST_KEYS = 2000;
+  private static final int MOST_GAPS = 63;
   final FileIndex source;
   private final ArrayList onConstants = new ArrayList();
   private final ArrayList onColumns = new ArrayList();
@@ -163,7 +167,7 @@ public class Request {
   private final int limit;
   /** Whether all conditions of the query are among the filters. */
   private boolean isWhole = true;
-  /** Aggregates, as their names and columns; or a column, how many values there are, and all of them. */
+  /** Aggregates, as their names and columns; or a column, and values, or ends of ranges, with how many these are. */
   String asked;
 
   private Request(Request other, String asked) {
@@ -180,13 +184,44 @@ public class Request {
     return new Request(this, asked);
   }
 
-  /** The same files, of rows that have one of these values in a column. */
+  /** The same files, of rows that have one of these values in a column, or are near to one if there are very many. */
   Request ofKeys(String column, Object[] values) {
     HashSet different = new HashSet();
-    for (int i = 0; i < values.length; i++) if (values[i] != null) different.add(values[i].toString());
-    StringBuilder text = new StringBuilder(column).append("\0").append(different.size());
-    for (java.util.Iterator texts = different.iterator(); texts.hasNext();) text.append("\0").append((String) texts.next());
+    for (int i = 0; i < values.length; i++) if (values[i] != null) different.add(values[i]);
+    boolean areRanges = different.size() > MOST_KEYS && different.iterator().next() instanceof Number;
+    List keys = areRanges ? ranges(different) : new ArrayList(different);
+    StringBuilder text = new StringBuilder(column).append("\0").append(areRanges ? "ranges" : "values").append("\0").append(keys.size());
+    for (int i = 0; i < keys.size(); i++) text.append("\0").append(keys.get(i));
     return new Request(this, text.toString());
+  }
+
+  /** The least and the greatest number of each of some ranges that have all numbers, with the widest gaps between them. */
+  private static List ranges(HashSet numbers) {
+    long[] sorted = new long[numbers.size()];
+    int size = 0;
+    for (java.util.Iterator each = numbers.iterator(); each.hasNext();) sorted[size++] = ((Number) each.next()).longValue();
+    Arrays.sort(sorted);
+    long[] gaps = new long[size - 1];
+    for (int i = 0; i < gaps.length; i++) {
+      gaps[i] = sorted[i + 1] - sorted[i];
+      // It may be too large for a long.
+      if (gaps[i] < 0) gaps[i] = Long.MAX_VALUE;
+    }
+    long[] widest = Arrays.copyOf(gaps, gaps.length);
+    Arrays.sort(widest);
+    int from = Math.max(0, widest.length - MOST_GAPS);
+    // Of those that are as wide as the least that is taken, some may be too many.
+    int left = 0;
+    for (int i = from; i < widest.length && widest[i] == widest[from]; i++) left++;
+    ArrayList ends = new ArrayList();
+    ends.add(Long.valueOf(sorted[0]));
+    for (int i = 0; i < gaps.length; i++) {
+      if (gaps[i] < widest[from] || gaps[i] == 1 || (gaps[i] == widest[from] && left-- <= 0)) continue;
+      ends.add(Long.valueOf(sorted[i]));
+      ends.add(Long.valueOf(sorted[i + 1]));
+    }
+    ends.add(Long.valueOf(sorted[size - 1]));
+    return ends;
   }
 
   Request(LogicalRelation leaf, List conditions, int limit) {
