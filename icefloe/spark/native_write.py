@@ -62,8 +62,10 @@ _MOST_HASHED = 256
 """Large clusters are configured for large shuffles, so more parts than this are left to their settings."""
 _JOINED_A_CORE = 4
 _OPEN_FILES = 100
-_INFERS_SHREDDING = "spark.sql.variant.inferShreddingSchema"
 """How many files a task of a fanout write holds open before it sorts the rest of its rows."""
+_OPEN_SPREAD = 16
+"""How many partitions there may be for which a task opens files at once where each is in one task."""
+_INFERS_SHREDDING = "spark.sql.variant.inferShreddingSchema"
 _SAMPLED_ROWS = 200_000
 _LEAST_ROWS = 10_000
 """Enough rows to tell the size of one; in fewer, the overhead of small files would hide it."""
@@ -138,12 +140,18 @@ class _FewPartitions(NamedTuple):
 def _few_partitions(
     spark: SparkSession, columns: PartitionColumns, distribution: Distribution
 ) -> _FewPartitions | None:
-    """How a fanout write opens all files that it may need; None if they may be too many."""
-    counts = columns.counts() if distribution.fanout else None
-    if counts is None or math.prod(counts) > _OPEN_FILES:
+    """How a write opens all files that it may need, so that it need not sort; None if they may be too many."""
+    most = _OPEN_FILES if distribution.fanout else _OPEN_SPREAD if _is_spread(distribution) else 0
+    counts = columns.counts() if most else None
+    if counts is None or math.prod(counts) > most:
         return None
     entry = door.entry(spark, "partition_files", in_tasks=True)
     return None if entry is None else _FewPartitions(entry, " ".join(map(str, counts)))
+
+
+def _is_spread(distribution: Distribution) -> bool:
+    """Whether a task gets all rows of its partitions, which are few, and in any order."""
+    return distribution.mode == "hash" and not distribution.is_sorted
 
 
 def _fits(batch: MicroBatch, metadata: md.TableMetadata, distribution: Distribution) -> bool:
