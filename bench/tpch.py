@@ -15,7 +15,7 @@ from bench.engines.workload import chosen, duckdb_with, measured, three_sides, t
 from bench.report import Row
 
 SCALE = {"small": 0.01, "medium": 1.0, "full": 3.0}
-REPEAT = {"small": 1, "medium": 1, "full": 3}
+REPEAT = {"small": 1, "medium": 3, "full": 3}
 
 
 def run(size: str, cases: str | None = None, tables: str | None = None) -> Iterator[Row]:

@@ -82,13 +82,17 @@ def _register(ours: Engine, plain: Engine) -> None:
 
 
 def measured(sides: Sequence[Side], queries: Mapping[int, str], repeat: int) -> Iterator[Row]:
-    """Each query against Java, with the seconds of plain Parquet beside it; the run that compares answers makes all warm."""
+    """Each query against Java, with the seconds of plain Parquet beside it; the run that compares answers makes all warm.
+
+    A JVM goes on compiling for a while after a query, beside the next one, so each side is first as often as the others.
+    """
     for number, text in queries.items():
         note = _compare(sides, number, text)
         seconds: list[list[float]] = [[] for _ in sides]
-        for _ in range(repeat):
-            for taken, side in zip(seconds, sides, strict=True):
-                taken.append(side.run(text)[0])
+        for turn in range(repeat):
+            for place in range(len(sides)):
+                which = (place + turn + number) % len(sides)
+                seconds[which].append(sides[which].run(text)[0])
         mine, java, plain = (sorted(each)[len(each) // 2] for each in seconds)
         yield Row(f"q{number:02}", mine, java, 1.0, f"plain Parquet {plain:.3g} s{note}", plain)
 
