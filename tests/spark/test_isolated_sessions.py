@@ -3,6 +3,8 @@
 What we do for one statement or stream runs in several clones of such a session, each of which must know the classes.
 """
 
+import gc
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,15 @@ from tests.maintenance.worn import FUTURE
 
 MERGE_ON_READ = {f"write.{kind}.mode": "merge-on-read" for kind in ("delete", "update", "merge")}
 ROWS = 30
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_session_stays(spark: Any) -> Iterator[None]:
+    """Sessions of these tests go while no job runs: one of a session that shares artifacts fetches those of all others, too."""
+    yield
+    gc.collect()
+    spark._jvm.java.lang.System.gc()
+    time.sleep(1)
 
 
 @pytest.fixture(scope="module")
