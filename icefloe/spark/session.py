@@ -20,6 +20,7 @@ from icefloe.spark.drop_in.reader import DropInNames
 from icefloe.spark.drop_in.session import install
 from icefloe.spark.engine import read_scan
 from icefloe.spark.gateway import Gateway
+from icefloe.spark.jvm import door
 from icefloe.spark.loading import load_again
 from icefloe.spark.merging import MergeBuilder, assignments_of
 from icefloe.spark.metadata_frames import metadata_frame
@@ -70,6 +71,8 @@ class Session:
         self._owns_spark = owns_spark
         self._reports: deque[planning.ScanReport] = deque(maxlen=_REPORTS_KEPT)
         self._door = door_of(spark, self.catalogs, self._source_frame) if is_classic(spark) else None
+        # Queries of streams run in clones, which are made before the first file is read.
+        door.send_early(spark, "live_rows")
         self._undo: Callable[[], None] | None = None
         if drop_in:
             if self._door is None:

@@ -141,3 +141,17 @@ def test_a_stream_with_state_updates_rows(ice: Session, table: Table, catalog: A
         assert rows(target) == {0: ROWS // 2 + 1, 1: ROWS // 2 + 1}
     finally:
         catalog.drop_table("db.sums")
+
+
+def test_a_micro_batch_joins_a_table_that_nobody_has_read_yet(ice: Session, table: Table, tmp_path: Path) -> None:
+    """The query runs in a clone that was made before, and the frame is one of the session itself."""
+    seen: list[set[int]] = []
+    rate = ice.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 40).load()
+
+    def join(batch: Any, _: int) -> None:
+        known = ice.table("db.t").repartition(3)
+        seen.append({row["id"] for row in batch.join(known, batch.value == known.id).select("id").collect()})
+
+    query = rate.writeStream.trigger(once=True).option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query.foreachBatch(join).start().awaitTermination()
+    assert seen == [set(LEFT)]

@@ -13,7 +13,6 @@ from pyspark.sql.types import StructType
 
 from icefloe.errors import IcefloeError
 from icefloe.spark.gateway import Gateway
-from icefloe.spark.jvm import door
 from icefloe.spark.spark_sessions import hold_clones
 
 T = TypeVar("T")
@@ -38,8 +37,6 @@ class StreamRuntime:
 
     def stream(self, source: object, schema: StructType) -> DataFrame:
         """The streaming DataFrame of a Python object that is Spark's `Source`."""
-        # A query reads in a clone of the session, which is made before the first file is read.
-        door.send_early(self.gateway.spark, "live_rows")
         gateway = self.gateway.callbacks()
         attributes = gateway.jvm.org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes(gateway.type(schema))
         names = [gateway.module(_UNASSIGNED)] if self._has(_UNASSIGNED) else []
