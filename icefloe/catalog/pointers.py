@@ -164,6 +164,7 @@ class PointerCatalog(Catalog):
     def __init__(self, name: str, properties: Mapping[str, str]) -> None:
         super().__init__(name, properties)
         self._seals = KnownSeals()
+        self._read_metadata = table_files.ReadMetadata()
         self._lost: dict[Identifier, list[tuple[str | None, str]]] = {}
         """Metadata files of lost races with the id of their table, until it is read again and shows that it needs none."""
 
@@ -184,7 +185,7 @@ class PointerCatalog(Catalog):
 
     def _read_table(self, location: str) -> md.TableMetadata:
         """The metadata in a file that a name of this catalog stands for, checked against what is kept of it."""
-        return table_files.read_sealed_metadata(self._storage, location, self._seals.of(location))
+        return self._read_metadata.read(self._storage, location, self._seals.of(location))
 
     def _table_names(self, namespace: Identifier) -> set[Identifier]:
         return self._table_pointers.names(namespace)

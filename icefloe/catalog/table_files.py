@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from icefloe import commit as cm, errors, metadata as md, properties as props
+from icefloe.bounded_cache import BoundedCache
 from icefloe.catalog.identifiers import Identifier, show
 from icefloe.catalog.seals import Seal, check_seal, seal_of
 from icefloe.commit import Ownership, delete_own
@@ -45,6 +46,8 @@ _OF_REST_CATALOGS = (
     "view-",
 )
 """How properties begin that are for the connection to a REST catalog, its credentials among them."""
+_BYTES_KEPT = 8 << 20
+"""As values, they take about ten times as much memory."""
 _UNSAFE = re.compile(r'[/\\?#%*:|"<>]')
 
 
@@ -106,12 +109,23 @@ def read_view_metadata(storage: Storage, location: str) -> md.ViewMetadata:
     return _read(storage, location, md.decode_view_file)
 
 
-def read_sealed_metadata(storage: Storage, location: str, seal: Seal | None) -> md.TableMetadata:
-    """The table metadata in a file, which must be the one that the catalog keeps the seal of."""
-    data = storage.read(location)
-    metadata = _decoded(data, storage, location, md.decode_metadata_file)
-    check_seal(metadata, data, seal, location)
-    return metadata.located(location)
+class ReadMetadata:
+    """Metadata files that a catalog has read: one that is read again is decoded only if its bytes are others."""
+
+    def __init__(self) -> None:
+        self._known: BoundedCache[str, tuple[bytes, md.TableMetadata]] = BoundedCache(
+            _BYTES_KEPT, lambda known: len(known[0])
+        )
+
+    def read(self, storage: Storage, location: str, seal: Seal | None) -> md.TableMetadata:
+        """The table metadata in a file, which must be the one that the catalog keeps the seal of."""
+        data = storage.read(location)
+        known = self._known.find(location)
+        if known is None or known[0] != data:
+            known = data, _decoded(data, storage, location, md.decode_metadata_file).located(location)
+            self._known.keep(location, known)
+        check_seal(known[1], data, seal, location)
+        return known[1]
 
 
 def seal_of_file(storage: Storage, location: str) -> Seal | None:
