@@ -46,8 +46,8 @@ def destination(
 
 
 def _branch(spark: SparkSession, table: Table) -> str | None:
-    branch = _setting(spark, _BRANCH)
-    if branch is None or not _is_enabled(table):
+    branch = _setting(spark, _BRANCH) if _is_enabled(table) else None
+    if branch is None:
         return None
     wap_id = _setting(spark, _ID)
     if wap_id is not None:

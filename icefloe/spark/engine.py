@@ -33,7 +33,7 @@ from icefloe.spark.scan_plan import SnapshotShape, shape_of, shape_of_entries
 from icefloe.spark.shape_writes import why_no_shapes
 from icefloe.spark.shaping import SIMPLE_TYPES, error_in
 from icefloe.spark.spark_sessions import is_classic, is_on
-from icefloe.spark.types import mapping_of, schema_from_spark
+from icefloe.spark.types import mapping_for, mapping_of, schema_from_spark
 from icefloe.storage import parse_location
 
 READ_ENGINE = "read.engine"
@@ -149,7 +149,8 @@ def native_scan(
         # Spark's own reader could not refresh them.
         return None
     if shape is not None and obstacle is None:
-        return NativeScan(gateway, scan, shape, name or str(scan.metadata.table_uuid), mapping_of(spark))
+        mapping = mapping_for(spark, (scan.schema, *scan.metadata.schemas))
+        return NativeScan(gateway, scan, shape, name or str(scan.metadata.table_uuid), mapping)
     if engine == NATIVE:
         raise StateError(f"Spark's own reader cannot read this: {obstacle}; the arrow engine can")
     return None

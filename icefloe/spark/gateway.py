@@ -284,10 +284,13 @@ class Gateway:
 
     def named_plan(self, plan: JavaObject, name: Sequence[str]) -> JavaObject:
         """A logical plan under a name of one or more parts, whose last parts its columns can be qualified by."""
+        return self.jvm.org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias(self.alias_identifier(name), plan)
+
+    def alias_identifier(self, name: Sequence[str]) -> JavaObject:
+        """A name of one or more parts, for plans."""
         *around, last = name
-        catalyst = self.jvm.org.apache.spark.sql.catalyst
-        alias = self.cached(("alias", tuple(name)), lambda: catalyst.AliasIdentifier(last, self.seq(around)))
-        return catalyst.plans.logical.SubqueryAlias(alias, plan)
+        alias = self.jvm.org.apache.spark.sql.catalyst.AliasIdentifier
+        return self.cached(("alias", tuple(name)), lambda: alias(last, self.seq(around)))
 
     def named_frame(self, frame: DataFrame, name: Sequence[str]) -> DataFrame:
         """The same for a frame."""

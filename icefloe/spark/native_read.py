@@ -23,7 +23,7 @@ from icefloe.spark import file_index, metadata_answers, optimizer
 from icefloe.spark.asked_files import AskedFiles
 from icefloe.spark.column_statistics import TableCounts, catalog_entry, counts_of, with_counts
 from icefloe.spark.file_index import Constant, FileLister, IndexLabel, ScanFileIndex, ScanFiles
-from icefloe.spark.gateway import Gateway, col, lit
+from icefloe.spark.gateway import Gateway, analyzed, col, lit
 from icefloe.spark.hadoop_access import HadoopAccess, hadoop_access
 from icefloe.spark.inner_names import PREFIX, inner_columns
 from icefloe.spark.jvm import door
@@ -128,20 +128,38 @@ class NativeScan:
 
     def _part(self, planner: ScanPlans, kind: FileKind) -> DataFrame:
         columns = _Columns(self.gateway, self.scan.schema, self.scan.metadata, self._extra(kind))
-        rows = self._relation(planner, kind, columns)
+        source = self._source(planner, kind, columns)
         is_deleted: Column | None = None
+        conditions: list[Column] = []
         if self._is_tested(kind):
             is_deleted = self.gateway.cached("is deleted", lambda: self._bit_test(columns.position()))
             if not self._selects(reserved.DELETED):
-                rows = rows.filter(~is_deleted)
+                conditions.append(~is_deleted)
         if kind is FileKind.KEYS:
+            rows = self._rows(source, conditions)
             for group_index, group in enumerate(self.shape.key_deletes):
                 rows = self._without_keys(rows, columns, group, group_index)
+            source, conditions = analyzed(rows), []
         bound = self.scan.bound_filter
         if not isinstance(bound, AlwaysTrue):
             shown = partial(columns.shown, mapping=self.mapping)
-            rows = rows.filter(filter_column(self.gateway, bound, shown, self.mapping))
-        return self.gateway.frame(rows._jdf.select(self._output(columns, is_deleted)))
+            conditions.append(filter_column(self.gateway, bound, shown, self.mapping))
+        return self._rows(source, conditions, self._output(columns, is_deleted))
+
+    def _rows(
+        self, source: JavaObject, conditions: Sequence[Column] = (), output: JavaObject | None = None
+    ) -> DataFrame:
+        """The rows of a relation, or of a plan, for which all conditions are true, as these columns, or as all.
+
+        Java makes them by one call, and Spark analyses them once, where each step would be a frame of its own.
+        """
+        if self._index is not None:
+            where = self.gateway.seq(condition._jc for condition in conditions) if conditions else None
+            return self.gateway.frame(self._index.rows(self.gateway.spark._jsparkSession, source, where, output))
+        rows = self.gateway.frame_of(source)
+        for condition in conditions:
+            rows = rows.filter(condition)
+        return rows if output is None else self.gateway.frame(rows._jdf.select(output))
 
     def _output(self, columns: "_Columns", is_deleted: Column | None) -> JavaObject:
         """The columns that users see, from a cache: each of them would take four calls."""
@@ -195,7 +213,8 @@ class NativeScan:
     def _scope(self, task: planning.FileScanTask) -> str:
         return f"{task.spec_id}: {task.partition!r}"
 
-    def _relation(self, planner: ScanPlans, kind: FileKind, columns: "_Columns") -> DataFrame:
+    def _source(self, planner: ScanPlans, kind: FileKind, columns: "_Columns") -> JavaObject:
+        """The files of a kind, as `_rows` takes them."""
         constants = list(self._constants(planner, kind))
         snapshot = self.scan.snapshot()
         identity = "; ".join(
@@ -227,7 +246,7 @@ class NativeScan:
         counts = None
         if is_whole and snapshot is not None:
             counts = counts_of(self.scan.metadata, snapshot.snapshot_id, self.gateway.spark)
-        return self._frame_of(files, columns, counts)
+        return self._source_of(files, columns, counts)
 
     def _statistics(self, columns: Mapping[str, NestedField], where: Expression) -> JavaObject | None:
         """What Spark learns of the files for a filter."""
@@ -241,16 +260,16 @@ class NativeScan:
         snapshot = self.scan.snapshot()
         return IndexLabel(self.name, None if snapshot is None else snapshot.snapshot_id, part, identity)
 
-    def _frame_of(self, files: ScanFiles, columns: "_Columns", counts: TableCounts | None = None) -> DataFrame:
-        """The DataFrame of a Parquet relation, whose files are read with the settings of a suitable session."""
+    def _source_of(self, files: ScanFiles, columns: "_Columns", counts: TableCounts | None = None) -> JavaObject:
+        """A Parquet relation, whose files are read with the settings of a suitable session; as a plan where there is more to it."""
         gateway = self.gateway.callbacks()
         relation = self._relation_of(gateway, files, columns)
-        if self.is_streaming:
-            nodes = gateway.load_class("org.apache.spark.sql.execution.datasources.LogicalRelation$")
-            return gateway.frame_of(nodes.getField("MODULE$").get(None).apply(relation, True))
-        if counts is not None:
-            return gateway.frame_of(with_counts(gateway, relation, self.name, counts, columns.by_name))
-        return gateway.frame(gateway.spark._jsparkSession.baseRelationToDataFrame(relation))
+        if counts is not None and not self.is_streaming:
+            return with_counts(gateway, relation, self.name, counts, columns.by_name)
+        if self._index is not None and not self.is_streaming:
+            return relation
+        nodes = gateway.load_class("org.apache.spark.sql.execution.datasources.LogicalRelation$")
+        return nodes.getField("MODULE$").get(None).apply(relation, self.is_streaming)
 
     def _relation_of(self, gateway: Gateway, files: ScanFiles, columns: "_Columns") -> JavaObject:
         schema, access, lister = columns.schema(self.mapping), self._access, FileLister(gateway, files)
@@ -328,7 +347,7 @@ class NativeScan:
             sum(file.file_size_in_bytes for file, _ in group.files),
             key=self._key,
         )
-        rows = self._frame_of(files, read)
+        rows = self._rows(self._source_of(files, read))
         return rows.select(
             *(read.raw(field_id).alias(f"key_{group_index}_{field_id}") for field_id in group.field_ids),
             col(file_index.SEQUENCE_NUMBER.name).alias(f"number_{group_index}"),

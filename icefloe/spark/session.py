@@ -19,7 +19,6 @@ from icefloe.spark.changes import fields_to_show
 from icefloe.spark.drop_in.reader import DropInNames
 from icefloe.spark.drop_in.session import install
 from icefloe.spark.engine import read_scan
-from icefloe.spark.gateway import Gateway
 from icefloe.spark.jvm import door
 from icefloe.spark.loading import load_again
 from icefloe.spark.merging import MergeBuilder, assignments_of
@@ -30,7 +29,7 @@ from icefloe.spark.spark_sessions import is_classic
 from icefloe.spark.sql.context import mentioned_metadata
 from icefloe.spark.sql.names import Source
 from icefloe.spark.sql.parser import door_of, with_default
-from icefloe.spark.sql.temporary_views import Origin, with_origin
+from icefloe.spark.sql.temporary_views import Origin
 from icefloe.spark.streaming.source import stream_of
 from icefloe.spark.streaming.writer import StreamWriter
 from icefloe.spark.writing import FrameWriter
@@ -93,8 +92,7 @@ class Session:
 
     def load_table(self, name: str | Sequence[str]) -> Table:
         """The handle of a table, by its name with or without that of a catalog in front."""
-        catalog, identifier = self.resolve(name)
-        return catalog.load_table(identifier)
+        return load_again(*self.resolve(name))
 
     def resolve(self, name: str | Sequence[str]) -> tuple[Catalog, tuple[str, ...]]:
         """The catalog that a name means, and the name in it; the name of a catalog in front decides, if it is one."""
@@ -323,7 +321,7 @@ class Session:
             )
 
     def _source_frame(self, source: Source, metadata_columns: Sequence[str] = ()) -> DataFrame:
-        table = load_again(source.catalog, source.identifier)
+        table = source.load_table()
         if source.metadata_table is None:
             is_newest, ref = source.snapshot_id is None and source.as_of is None, source.ref
             if is_newest and ref is None:
@@ -342,7 +340,7 @@ class Session:
         """The frame with its origin, so that views of it stay current."""
         if self._door is None:
             return frame
-        return with_origin(frame, Origin.of(source, table, tuple(metadata_columns)), Gateway(self.spark))
+        return self._door.with_origin(frame, Origin.of(source, table, tuple(metadata_columns)))
 
     def take_default(self) -> None:
         """If the session's default catalog is one of ours, make it current; Spark has no class to load for it."""

@@ -17,6 +17,7 @@ What a Spark type cannot say is kept in the metadata of its field under `icefloe
 table makes an equal table. Ids of list elements and of map keys and values have no place in a Spark schema.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import count
 
@@ -87,8 +88,15 @@ class TypeMapping:
     geo: bool = False
 
 
+_MAPPED = (types.TimeType, types.GeometryType, types.GeographyType)
 PLAIN = TypeMapping()
 """What every Spark can express."""
+
+
+def mapping_for(spark: SparkSession, schemas: Iterable[Schema]) -> TypeMapping:
+    """The same for columns of these schemas: the session is asked only if that matters to one of them."""
+    fields = (field for schema in schemas for field in schema.fields_by_id.values())
+    return mapping_of(spark) if any(isinstance(field.field_type, _MAPPED) for field in fields) else PLAIN
 
 
 def mapping_of(spark: SparkSession) -> TypeMapping:

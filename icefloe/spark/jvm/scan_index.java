@@ -11,6 +11,7 @@ import java.security.MessageDigest;
 import java.security.spec.X509EncodedKeySpec;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.function.BiFunction;
 import java.util.function.Supplier;
 import javax.crypto.Cipher;
@@ -19,14 +20,25 @@ import javax.crypto.spec.GCMParameterSpec;
 import javax.crypto.spec.SecretKeySpec;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.Column;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.KnownNullable;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation$;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetUtils;
 import org.apache.spark.sql.internal.SQLConf;
@@ -46,6 +58,32 @@ public class Entry {
     return new HadoopFsRelation(index, constants, schema, Option.empty(), format, options, session);
   }
 
+  /**
+   * The rows of a relation, or of a plan, for which conditions are true, if there are any, as columns that users see, or as all: in
+   * one plan, which Spark analyses once, or not at all if the columns are those of the relation under other names.
+   */
+  public Dataset rows(SparkSession session, Object source, Seq conditions, Seq output) {
+    LogicalPlan plan = source instanceof LogicalPlan
+        ? (LogicalPlan) source : LogicalRelation$.MODULE$.apply((HadoopFsRelation) source, false);
+    for (int i = 0; conditions != null && i < conditions.length(); i++) {
+      plan = new Filter(session.expression((Column) conditions.apply(i)), plan);
+    }
+    if (output != null) {
+      Attributes attributes = new Attributes(plan);
+      boolean areNamed = plan instanceof LogicalRelation;
+      ArrayList columns = new ArrayList();
+      for (int i = 0; i < output.length(); i++) {
+        Expression column = session.expression((Column) output.apply(i));
+        Expression named = areNamed ? attributes.named(column) : null;
+        areNamed = named != null;
+        columns.add(areNamed ? named : column);
+      }
+      plan = new Project(CollectionConverters.asScala(columns).toSeq(), plan);
+      if (areNamed) plan.setAnalyzed();
+    }
+    return Dataset.ofRows(session, plan);
+  }
+
   /** With what Python seals the keys of files that it gives here. */
   public byte[] publicKey() {
     return SealedKeys.publicKey();
@@ -54,6 +92,30 @@ public class Entry {
   /** Whether a session takes bytes for text, and whether its reader of these columns finds them by field id. */
   public String settings(SparkSession session, StructType schema) {
     return Settings.of(session, schema);
+  }
+}
+
+/** The columns of a relation by their names. */
+class Attributes {
+  private final HashMap byName = new HashMap();
+
+  Attributes(LogicalPlan plan) {
+    Seq output = plan.output();
+    for (int i = 0; i < output.length(); i++) byName.put(((Attribute) output.apply(i)).name(), output.apply(i));
+  }
+
+  /** A column under another name, resolved; null if the expression is anything else. */
+  Expression named(Expression expression) {
+    if (!(expression instanceof Alias)) return null;
+    Expression column = ((Alias) expression).child();
+    boolean isNullable = column instanceof KnownNullable;
+    if (isNullable) column = ((KnownNullable) column).child();
+    Seq parts = column instanceof UnresolvedAttribute ? ((UnresolvedAttribute) column).nameParts() : null;
+    Expression attribute = parts == null || parts.length() != 1 ? null : (Expression) byName.get(parts.head());
+    if (attribute == null) return null;
+    ArrayList child = new ArrayList();
+    child.add(isNullable ? new KnownNullable(attribute) : attribute);
+    return (Expression) expression.withNewChildren(CollectionConverters.asScala(child).toSeq());
   }
 }
 

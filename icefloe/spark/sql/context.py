@@ -51,7 +51,8 @@ class SqlContext:
     """The names of temporary views that the text of a view sees, in lower case; None, outside of views, means all."""
     within: tuple[Parts, ...] = ()
     """The views whose text this is, the outermost first: none of them may be part of it."""
-
+    java: JavaObject | None = None
+    """Our classes that save calls (icefloe/spark/jvm/parsers.java); None where there are none."""
     session: Names | None = None
     """The names of the session, for the text of a view, which is resolved by names of its own."""
 
@@ -118,6 +119,8 @@ class SqlContext:
         """The logical plan of a frame under a table's name, so that columns can be qualified by it."""
         hidden = [name for name in self.metadata_columns() if name in frame.columns]
         if not hidden:
+            if self.java is not None:
+                return self.java.named(frame._jdf, self.gateway.alias_identifier(qualifier))
             return self.gateway.named_plan(plan_of(frame), qualifier)
         shown = [quoted_name(name) for name in frame.columns if name not in hidden]
         marks = [functions.col(name).alias(name, metadata={_HIDDEN: "true"}) for name in hidden]

@@ -55,8 +55,8 @@ _REGISTERED: MutableMapping[SparkSession, set[str]] = WeakKeyDictionary()
 _LOCK = threading.Lock()
 
 
-def rewriter(context: SqlContext) -> Callable[[JavaObject], JavaObject]:
-    """What replaces our functions in the expressions of a node; most statements name none of them."""
+def rewriter(context: SqlContext) -> Callable[[JavaObject], JavaObject] | None:
+    """What replaces our functions in the expressions of a node; None if the statement names none of them, as most."""
     calls_ours = _MENTIONED.search(context.mentions) is not None
     asks = _ASKED.search(context.mentions) is not None and context.home() is not None
 
@@ -64,7 +64,7 @@ def rewriter(context: SqlContext) -> Callable[[JavaObject], JavaObject]:
         node = _with_current(node, context) if asks else node
         return _with_transforms(node, context) if calls_ours else node
 
-    return rewrite
+    return rewrite if calls_ours or asks else None
 
 
 def _with_transforms(node: JavaObject, context: SqlContext) -> JavaObject:

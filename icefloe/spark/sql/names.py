@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from icefloe.catalog import Catalog, View, show
-from icefloe.errors import InvalidInputError, NoSuchNamespaceError, NoSuchObjectError
+from icefloe.errors import InvalidInputError, NoSuchNamespaceError, NoSuchObjectError, NoSuchTableError
 from icefloe.inspect import TABLE_NAMES
 from icefloe.spark.loading import load_again
 from icefloe.spark.user_side import quoted_name
@@ -55,6 +55,17 @@ class ResolvedName:
         except InvalidInputError:
             return False
 
+    def find_table(self) -> Table | None:
+        """The table, by one request to the catalog; None if there is none of the name."""
+        try:
+            return self.load_table()
+        except (NoSuchTableError, NoSuchNamespaceError):
+            return None
+        except InvalidInputError:
+            if self.is_table():
+                raise
+            return None
+
     def view_exists(self) -> bool:
         """Whether there is a view of the name."""
         return self.catalog.view_exists(self.parts)
@@ -87,6 +98,8 @@ class Source:
     ref: str | None = None
     snapshot_id: int | None = None
     as_of: int | None = None
+    table: Table | None = field(default=None, compare=False, repr=False)
+    """The table as it was when its name was looked up, for the query that names it."""
 
     @property
     def is_newest(self) -> bool:
@@ -100,7 +113,7 @@ class Source:
 
     def load_table(self) -> Table:
         """The table."""
-        return load_again(self.catalog, self.identifier)
+        return load_again(self.catalog, self.identifier) if self.table is None else self.table
 
 
 @dataclass
@@ -160,16 +173,15 @@ class Names:
 
 
 def _source_of(name: ResolvedName) -> Source | None:
-    if name.is_table():
-        return Source(name.catalog, name.parts)
-    table, suffix = ResolvedName(name.catalog, name.parts[:-1]), name.parts[-1]
-    if len(table.parts) < 2 or not table.is_table():
-        return None
-    if suffix.lower() in TABLE_NAMES:
-        return Source(table.catalog, table.parts, suffix.lower())
+    if (table := name.find_table()) is not None:
+        return Source(name.catalog, name.parts, table=table)
+    around, suffix = ResolvedName(name.catalog, name.parts[:-1]), name.parts[-1]
     match = _SELECTOR.fullmatch(suffix)
-    if match is None:
+    is_about = match is not None or suffix.lower() in TABLE_NAMES
+    if len(around.parts) < 2 or not is_about or (table := around.find_table()) is None:
         return None
+    if match is None:
+        return Source(around.catalog, around.parts, suffix.lower(), table=table)
     ref, *numbers = match.groups()
     snapshot_id, as_of = (None if number is None else int(number) for number in numbers)
-    return Source(table.catalog, table.parts, None, ref, snapshot_id, as_of)
+    return Source(around.catalog, around.parts, None, ref, snapshot_id, as_of, table)

@@ -1,7 +1,8 @@
 """How the nodes that Spark's parser makes are read and rebuilt from Python, whatever they mean."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from typing import Any
 
 from py4j.java_gateway import JavaObject
@@ -31,6 +32,30 @@ def class_of(node: JavaObject) -> str:
 def option(value: JavaObject) -> Any:
     """What is in a Scala `Option`, or None."""
     return value.get() if value.isDefined() else None
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A node: its class, and of an unresolved relation its name, the options behind that, and whether it is read as a stream."""
+
+    node_class: str
+    name: tuple[str, ...] = ()
+    options: dict[str, str] = field(default_factory=dict)
+    is_stream: bool = False
+
+
+def described(node: JavaObject, java: JavaObject | None) -> Description:
+    """What a node is; by one call if there are classes of ours in Java (icefloe/spark/jvm/parsers.java)."""
+    if java is not None:
+        node_class, *relation = json.loads(java.described(node))
+        node.__dict__[_CLASS] = node_class.removesuffix("$")
+        name, options, is_stream = relation or ((), {}, False)
+        return Description(class_of(node), tuple(name), options, is_stream)
+    if class_of(node) != "UnresolvedRelation":
+        return Description(class_of(node))
+    behind = node.options()
+    options = {} if behind.isEmpty() else dict(behind.asCaseSensitiveMap())
+    return Description(class_of(node), parts(node), options, argument(node, "isStreaming", False) is True)
 
 
 def mapping(gateway: Gateway, value: JavaObject) -> dict[str, Any]:
@@ -122,6 +147,11 @@ class Rewrite:
 def rebuilt(plan: JavaObject, function: Function) -> JavaObject:
     """The plan with each node replaced by what the function returns for it, leaves first, subqueries included."""
     return _rewritten(Rewrite(function), plan.transformUpWithSubqueries)
+
+
+def rebuilt_of(classes: Collection[str], plan: JavaObject, function: Function, java: JavaObject) -> JavaObject:
+    """The same where the function would return nodes of all other classes as they are: Java asks for those of these alone."""
+    return _rewritten(Rewrite(function), lambda rewrite: java.rebuilt(plan, rewrite, " ".join(classes)))
 
 
 def rebuilt_from_above(plan: JavaObject, function: Function) -> JavaObject:

@@ -27,9 +27,9 @@ from icefloe.spark.jvm import door
 from icefloe.spark.sql import caches, calls, changes, columns, describe, namespaces, scripts, tables, views
 from icefloe.spark.sql.context import ReadSource, SqlContext, Statement, marked, unmarked
 from icefloe.spark.sql.names import Names
-from icefloe.spark.sql.nodes import class_of, copy
+from icefloe.spark.sql.nodes import class_of, copy, described
 from icefloe.spark.sql.queries import resolve, with_identifiers
-from icefloe.spark.sql.temporary_views import read_view
+from icefloe.spark.sql.temporary_views import Origin, read_view, with_origin
 from icefloe.sql.parser import name_statement, parse_extension
 
 _ERRORS_KEPT = 100
@@ -73,6 +73,7 @@ class SqlDoor:
         self.names = names
         """The known catalogs, and what is current."""
         self._read = read
+        self._java = door.entry(spark, "parsers")
         self._errors: BoundedCache[str, Exception] = BoundedCache(_ERRORS_KEPT)
 
     def plan(self, marked_text: str, parse: Parse) -> JavaObject:
@@ -91,7 +92,13 @@ class SqlDoor:
         home = view.home if view.home is not None and view.home[0] in self.names.catalogs else None
         names, temporary = replace(self.names, current=home), None if home is None else view.temporary
         context = SqlContext(
-            self._gateway, names, self._read, mentions=view.query, temporary=temporary, session=self.names
+            self._gateway,
+            names,
+            self._read,
+            mentions=view.query,
+            temporary=temporary,
+            java=self._java,
+            session=self.names,
         )
         try:
             return resolve(parse(view.query), context)
@@ -109,7 +116,7 @@ class SqlDoor:
         return token
 
     def _plan(self, text: str, default: str | None, parse: Parse) -> JavaObject:
-        context = SqlContext(self._gateway, self.names, self._read, default, text)
+        context = self._context(text, default)
         statement = parse_extension(text)
         if statement is not None:
             target = context.table(statement.table)
@@ -118,11 +125,16 @@ class SqlDoor:
                 caches.refresh_caches(context)
                 return context.result()
         node = parse(text)
+        # Its class is known by this one call to all who ask for it.
+        described(node, self._java)
         if scripts.is_script(node):
             return scripts.deferred(node, context)
         node = with_identifiers(node, context)
         result = self._run(node, context)
         return self._query(node, context) if result is None else result
+
+    def _context(self, text: str, default: str | None) -> SqlContext:
+        return SqlContext(self._gateway, self.names, self._read, default, text, java=self._java)
 
     def _run(self, node: JavaObject, context: SqlContext) -> JavaObject | None:
         """The result of a statement about a table of ours; None for a query or any other statement."""
@@ -143,7 +155,7 @@ class SqlDoor:
         """The plan of the statement of a script that runs next."""
         try:
             node, default, text = scripts.statement_in(call, self._gateway)
-            context = SqlContext(self._gateway, self.names, self._read, default, text)
+            context = self._context(text, default)
             node = with_identifiers(node, context)
             result = self._run(node, context)
             if result is not None:
@@ -178,12 +190,15 @@ class SqlDoor:
         # Spark's session catalog asks its parser for the plans of temporary views, and for no other queries.
         of_views = state.catalog().parser()
         view_parser = DelegatingParser(of_views, parseQuery=lambda text: self.view_plan(text, of_views.parseQuery))
-        entry = door.entry(spark, "parsers")
-        _set_field(state.getClass(), "sqlParser", state, parser.for_spark(entry))
+        _set_field(state.getClass(), "sqlParser", state, parser.for_spark(self._java))
         catalog_class = self._gateway.load_class("org.apache.spark.sql.catalyst.catalog.SessionCatalog")
-        _set_field(catalog_class, "parser", state.catalog(), view_parser.for_spark(entry))
+        _set_field(catalog_class, "parser", state.catalog(), view_parser.for_spark(self._java))
         scripts.install_scripts(self._gateway, self.script_plan)
         spark.sql = functools.wraps(plain_sql)(functools.partial(self.sql, plain_sql))
+
+    def with_origin(self, frame: DataFrame, origin: Origin) -> DataFrame:
+        """The frame with its origin, so that views of it stay current."""
+        return with_origin(frame, origin, self._gateway, self._java)
 
     def add(self, catalogs: Mapping[str, Catalog], read: ReadSource) -> None:
         """Add these catalogs; one with a known name replaces the older one."""

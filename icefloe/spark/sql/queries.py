@@ -28,6 +28,8 @@ _MENTIONS_WITH = re.compile(r"\bwith\b", re.IGNORECASE)
 _IDENTIFIER = "PlanWithUnresolvedIdentifier"
 _ASIDE = "__icefloe_with"
 """The first part of a name that stands for a query with expressions of its own."""
+_REPLACED = ("UnresolvedRelation", "RelationTimeTravel", "RelationChanges", streams.UNDER_A_NAME)
+"""The nodes of a query that may be about something of ours, besides functions."""
 
 
 def resolve(plan: JavaObject, context: SqlContext, hidden: frozenset[str] = frozenset()) -> JavaObject:
@@ -44,11 +46,12 @@ def resolve(plan: JavaObject, context: SqlContext, hidden: frozenset[str] = froz
         return context.catalyst.analysis.UnresolvedRelation(name, none, False)
 
     def put(node: JavaObject) -> JavaObject:
-        match class_of(node):
-            case "UnresolvedRelation" if parts(node)[0] == _ASIDE:
-                return aside[int(parts(node)[1])]
+        described = nodes.described(node, context.java)
+        match described.node_class:
+            case "UnresolvedRelation" if described.name[0] == _ASIDE:
+                return aside[int(described.name[1])]
             case "UnresolvedRelation":
-                return _relation(node, context, hidden)
+                return _relation(node, described, context, hidden)
             case "RelationTimeTravel":
                 return _time_travel(node, context)
             case "RelationChanges":
@@ -57,11 +60,14 @@ def resolve(plan: JavaObject, context: SqlContext, hidden: frozenset[str] = froz
                 # Spark names its own sources only.
                 return node.child()
             case _:
-                return with_functions(node)
+                return node if with_functions is None else with_functions(node)
 
     # Names of expressions hold in their own query alone, so that is gone through apart from what is around it.
     has_expressions = not context.mentions or _MENTIONS_WITH.search(context.mentions) is not None
-    return nodes.rebuilt(nodes.rebuilt_from_above(plan, set_aside) if has_expressions else plan, put)
+    plan = nodes.rebuilt_from_above(plan, set_aside) if has_expressions else plan
+    if context.java is None or with_functions is not None:
+        return nodes.rebuilt(plan, put)
+    return nodes.rebuilt_of(_REPLACED, plan, put, context.java)
 
 
 def _with(node: JavaObject, context: SqlContext, hidden: frozenset[str]) -> JavaObject:
@@ -85,22 +91,23 @@ def _cte(relation: JavaObject, body: JavaObject, context: SqlContext) -> JavaObj
     return (scala.Tuple3 if others else scala.Tuple2)(name, body, *others)
 
 
-def _relation(node: JavaObject, context: SqlContext, hidden: frozenset[str]) -> JavaObject:
-    name = parts(node)
+def _relation(
+    node: JavaObject, described: nodes.Description, context: SqlContext, hidden: frozenset[str]
+) -> JavaObject:
+    name, given = described.name, described.options
     if len(name) == 1 and name[0].lower() in hidden:
         return node
     if names_temporary(name, context):
         refresh_view(name, context)
         return node
-    source, behind = context.source(name), node.options()
-    given = {} if behind.isEmpty() else dict(behind.asCaseSensitiveMap())
-    if source is not None and streams.is_stream(node):
-        return context.relation_plan(streams.streamed(node, source, context), qualifier_of(source, name))
+    source = context.source(name)
+    if source is not None and described.is_stream:
+        return context.relation_plan(streams.streamed(given, source, context), qualifier_of(source, name))
     if source is not None:
         between = options.appended_between(source, given, context.spark) if given else None
         frame = _read(options.chosen(source, given, context.spark), context) if between is None else between
         return context.relation_plan(frame, qualifier_of(source, name))
-    changed = None if streams.is_stream(node) else options.table_of_changes(name, context.names, context.default)
+    changed = None if described.is_stream else options.table_of_changes(name, context.names, context.default)
     if changed is None:
         return _view(node, name, context)
     frame = options.changes_between(changed, given, context.spark)
@@ -144,6 +151,7 @@ def _view(node: JavaObject, name: Parts, context: SqlContext) -> JavaObject:
         mentions=text,
         temporary=frozenset(),
         within=(*context.within, target.full),
+        java=context.java,
         session=context.session or context.names,
     )
     plan = resolve(context.state.sqlParser().parseQuery(text), inner)

@@ -9,7 +9,7 @@ carries its origin in its plan; its scan is replaced by a new one, and all that 
 
 import json
 from collections.abc import Iterable, MutableMapping
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from py4j.java_gateway import GatewayClient, JavaObject
@@ -79,7 +79,7 @@ class Origin:
 
     def text(self) -> str:
         """It as text."""
-        return json.dumps(astuple(self))
+        return json.dumps([getattr(self, name) for name in self.__slots__])
 
     @classmethod
     def read(cls, text: str) -> "Origin":
@@ -88,11 +88,14 @@ class Origin:
         return cls(catalog, tuple(identifier), ref, tuple(columns), snapshot_id, schema_id)
 
 
-def with_origin(frame: DataFrame, origin: Origin, gateway: Gateway) -> DataFrame:
-    """The frame, with its origin in its plan."""
-    tag, text, query = _tag(gateway), origin.text(), frame._jdf.queryExecution()
+def with_origin(frame: DataFrame, origin: Origin, gateway: Gateway, java: JavaObject | None) -> DataFrame:
+    """The frame, with its origin in its plan; by one call if there are classes of ours in Java."""
+    if java is not None:
+        java.note(frame._jdf, _tag(gateway), origin.text())
+        return frame
+    query = frame._jdf.queryExecution()
     for plan in (query.logical(), query.analyzed()):
-        plan.setTagValue(tag, text)
+        plan.setTagValue(_tag(gateway), origin.text())
     return frame
 
 
