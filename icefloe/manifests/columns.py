@@ -15,7 +15,14 @@ import pyarrow.compute as pc
 from icefloe.errors import CorruptFileError, InvalidInputError
 from icefloe.manifests.arrow_values import bound_values, from_internal, to_internal, value_array_type
 from icefloe.manifests.entry_codec import COLUMN_TYPES
-from icefloe.manifests.metrics import MetricColumns, list_offsets, map_type, take_columns
+from icefloe.manifests.metrics import (
+    MetricColumns,
+    joined_columns,
+    joined_metrics,
+    list_offsets,
+    map_type,
+    take_columns,
+)
 from icefloe.manifests.values import DataFile, EntryStatus, FileContent, ManifestEntry, Metric
 from icefloe.schema import IcebergType, StructType, arrow_value_type, types
 
@@ -172,6 +179,24 @@ class ManifestColumns:
     def entries(self, indices: Iterable[int] | None = None) -> Iterator[ManifestEntry]:
         """Some entries, all if none are named. Columns that were not decoded are left at their defaults."""
         return _entries(self if indices is None else self.take(list(indices)))
+
+
+def joined(parts: Sequence[ManifestColumns]) -> ManifestColumns | None:
+    """The entries of several manifests as those of one; None if they are not of one spec and one partition type."""
+    first = parts[0]
+    struct = first.partition_type
+    if any(part.spec_id != first.spec_id or part.partition_type != struct for part in parts):
+        return None
+    types_by_id = {field.field_id: value_array_type(field.field_type) for field in struct.fields}
+    return ManifestColumns(
+        sum(map(len, parts)),
+        joined_columns([(part.columns, len(part)) for part in parts], column_type),
+        struct,
+        joined_columns([(part.partition, len(part)) for part in parts], types_by_id.__getitem__),
+        joined_metrics([part.metrics for part in parts]),
+        first.spec_id,
+        f"{first.location} and {len(parts) - 1} others",
+    )
 
 
 _ABSOLUTE = r"^[A-Za-z][A-Za-z0-9+.\-]*:"

@@ -1,6 +1,6 @@
 """Metrics of all files of a manifest: as maps by field id, as one column for each field, or both, asked in one way."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -23,6 +23,19 @@ def take_columns(columns: Mapping[Key, pa.Array], rows: pa.Array) -> dict[Key, p
         return {}
     batch = pa.RecordBatch.from_arrays(list(columns.values()), [""] * len(columns))
     return dict(zip(columns, batch.take(rows).columns, strict=True))
+
+
+def joined_columns(
+    parts: Sequence[tuple[Mapping[Key, pa.Array], int]], type_of: Callable[[Key], pa.DataType]
+) -> dict[Key, pa.Array]:
+    """Columns of several tables of so many rows, one table after the other; null where a table lacks one."""
+    keys = dict.fromkeys(key for columns, _ in parts for key in columns)
+    return {
+        key: pa.concat_arrays(
+            [columns[key] if key in columns else pa.nulls(rows, type_of(key)) for columns, rows in parts]
+        )
+        for key in keys
+    }
 
 
 def map_type(metric: Metric) -> pa.MapType:
@@ -81,6 +94,15 @@ class MetricColumns:
     def nbytes(self) -> int:
         """How much memory the columns take."""
         return sum(column.nbytes for column in (*self.maps.values(), *self.spread.values()))
+
+
+def joined_metrics(parts: Sequence[MetricColumns]) -> MetricColumns:
+    """The metrics of all files of several manifests, one manifest after the other."""
+    return MetricColumns(
+        sum(part.length for part in parts),
+        joined_columns([(part.maps, part.length) for part in parts], map_type),
+        joined_columns([(part.spread, part.length) for part in parts], lambda key: value_type(key[0])),
+    )
 
 
 def list_offsets(column: pa.ListArray | pa.MapArray) -> npt.NDArray[np.int32]:

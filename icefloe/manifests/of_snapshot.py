@@ -1,13 +1,13 @@
 """The manifests of a snapshot and their entries, from memory where they were read before: neither lists nor manifests change."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from icefloe import errors, metadata as md
 from icefloe.bounded_cache import BoundedCache
 from icefloe.encryption import Keyring
-from icefloe.manifests.columns import ManifestColumns
+from icefloe.manifests.columns import ManifestColumns, joined
 from icefloe.manifests.entry_codec import EVERYTHING, WITHOUT_METRICS, Wanted
 from icefloe.manifests.list_codec import inline_manifests, read_manifest_list
 from icefloe.manifests.reader import Read, read_manifest
@@ -107,8 +107,28 @@ class SnapshotManifests:
 
         if self.cache is None or not committed or not keep:
             return load()
+        return self.cache.load(self._place(manifest, wanted, partition_type), load)
+
+    def together(
+        self, manifests: Sequence[ManifestFile], wanted: Wanted, partition_type: StructType
+    ) -> ManifestColumns | None:
+        """The entries of several manifests of one spec as those of one, if all of them are in memory and alike; else None."""
+        if self.cache is None:
+            return None
+        place = (tuple(manifests), wanted, partition_type, self.metadata.relative_to)
+        columns = self.cache.find(place)
+        if columns is None:
+            parts = [self.cache.find(self._place(manifest, wanted, partition_type)) for manifest in manifests]
+            read = [part for part in parts if part is not None]
+            columns = joined(read) if len(read) == len(parts) else None
+            if columns is not None:
+                self.cache.keep(place, columns)
+        return columns
+
+    def _place(self, manifest: ManifestFile, wanted: Wanted, partition_type: StructType | None) -> Hashable:
+        """What entries are kept under in memory."""
         # The same file may be part of several lists, which can give it other row ids.
-        return self.cache.load((manifest, wanted, partition_type, self.metadata.relative_to), load)
+        return manifest, wanted, partition_type, self.metadata.relative_to
 
     def _content_entries(
         self, manifest: ManifestFile, wanted: Wanted, partition_type: StructType | None

@@ -1,9 +1,11 @@
 """One run of a plan: reads manifests, gives out batches or tasks, counts, and reports when it ends, however it ends."""
 
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from functools import partial
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Self
 
 import numpy as np
@@ -27,6 +29,8 @@ _OF_DATA = mf.ALWAYS | {
     "split_offsets",
     "sort_order_id",
 }
+_MOST_FILES_TOGETHER = 4096
+"""More files are worth a thread of their own."""
 _FOR_PRUNING = frozenset(mf.MAP_METRICS) - {mf.Metric.COLUMN_SIZES}
 
 
@@ -177,11 +181,12 @@ def _pruned(progress: Progress) -> Generator[ScanBatch, None, None]:
     index: DeleteIndex | None = None
     if request.with_deletes and of_deletes and of_data:
         index = _shared(request, lambda: _delete_index(request, pruner, of_deletes, counts))
-    work = _data_work(request, pruner, index, decoding_threads(len(of_data), request.options.workers))
+    wanted = partial(_wanted_of_data, request, pruner, index)
+    work = _data_work(request, pruner, index, wanted, decoding_threads(len(of_data), request.options.workers))
     # A limit is mostly reached with the first manifest, so the others are not read ahead at once.
-    results = parallel.in_order(
-        work, of_data, request.options.workers, "icefloe-planning", first=None if request.limit is None else 1
-    )
+    first = None if request.limit is None else 1
+    parts = _parts(request, pruner, of_data, wanted) if first is None else list(map(_Part, of_data))
+    results = parallel.in_order(work, parts, request.options.workers, "icefloe-planning", first=first)
     try:
         for batch, own_counts in results:
             counts.add(own_counts)
@@ -227,22 +232,79 @@ def _delete_index(
     return DeleteIndex(request.source.metadata, request.source.schema, parts, counts, request.options.prune_deletes)
 
 
-def _data_work(
-    request: PlanRequest, pruner: Pruner, index: DeleteIndex | None, threads: int
-) -> Callable[[mf.ManifestFile], tuple[ScanBatch | None, ScanCounts]]:
-    """From a data manifest to the files of it that are needed; runs in threads."""
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What is looked at together: a data manifest, or entries of several that are alike to the filter."""
+
+    manifest: mf.ManifestFile
+    columns: mf.ManifestColumns | None = None
+    manifests: int = 1
+
+
+def _parts(
+    request: PlanRequest,
+    pruner: Pruner,
+    manifests: Sequence[mf.ManifestFile],
+    wanted: Callable[[mf.ManifestFile], mf.Wanted],
+) -> list[_Part]:
+    """The manifests in their order. Small ones in memory count as one, since each look takes a millisecond, whatever it is at."""
+    parts: list[_Part] = []
+    for _, run in groupby(_runs(manifests, pruner), itemgetter(0)):
+        alike = [manifest for _, manifest in run]
+        columns = request.source.together(alike, wanted(alike[0])) if alike[1:] else None
+        if columns is None:
+            parts += map(_Part, alike)
+        else:
+            parts.append(_Part(alike[0], columns, len(alike)))
+    return parts
+
+
+def _runs(
+    manifests: Sequence[mf.ManifestFile], pruner: Pruner
+) -> Iterator[tuple[tuple[int, Hashable], mf.ManifestFile]]:
+    """Each manifest with what those have in common that may be looked at together."""
+    run = files = 0
+    for manifest in manifests:
+        own = _file_count(manifest)
+        files += own
+        if files > _MOST_FILES_TOGETHER:
+            run, files = run + 1, own
+        yield (run, pruner.kind(manifest)), manifest
+
+
+def _file_count(manifest: mf.ManifestFile) -> int:
+    """How many entries a manifest has, removed files included; many if that is not known before it is read."""
+    counts = (manifest.added_files_count, manifest.existing_files_count, manifest.deleted_files_count)
+    is_known = type(manifest) is mf.ManifestFile and None not in counts
+    return sum(count or 0 for count in counts) if is_known else _MOST_FILES_TOGETHER
+
+
+def _wanted_of_data(
+    request: PlanRequest, pruner: Pruner, index: DeleteIndex | None, manifest: mf.ManifestFile
+) -> mf.Wanted:
+    """What is decoded of a data manifest."""
+    if request.keep_metrics:
+        return mf.EVERYTHING
     keys = () if index is None else index.metric_ids
+    field_ids = tuple(sorted({*pruner.metric_ids(manifest), *keys, *request.metrics_of}))
+    metrics = _FOR_PRUNING | {mf.Metric.TIGHT_BOUNDS} if request.metrics_of else _FOR_PRUNING
+    return mf.Wanted(frozenset(_OF_DATA), True, metrics if field_ids else frozenset(), field_ids)
 
-    def columns_of(manifest: mf.ManifestFile) -> mf.Wanted:
-        if request.keep_metrics:
-            return mf.EVERYTHING
-        field_ids = tuple(sorted({*pruner.metric_ids(manifest), *keys, *request.metrics_of}))
-        metrics = _FOR_PRUNING | {mf.Metric.TIGHT_BOUNDS} if request.metrics_of else _FOR_PRUNING
-        return mf.Wanted(frozenset(_OF_DATA), True, metrics if field_ids else frozenset(), field_ids)
 
-    def work(manifest: mf.ManifestFile) -> tuple[ScanBatch | None, ScanCounts]:
-        counts = ScanCounts(data_manifests_read=1)
-        columns = request.source.read(manifest, columns_of(manifest), threads)
+def _data_work(
+    request: PlanRequest,
+    pruner: Pruner,
+    index: DeleteIndex | None,
+    wanted: Callable[[mf.ManifestFile], mf.Wanted],
+    threads: int,
+) -> Callable[[_Part], tuple[ScanBatch | None, ScanCounts]]:
+    """From a part of the data manifests to the files of it that are needed; runs in threads."""
+
+    def work(part: _Part) -> tuple[ScanBatch | None, ScanCounts]:
+        counts = ScanCounts(data_manifests_read=part.manifests)
+        manifest, columns = part.manifest, part.columns
+        if columns is None:
+            columns = request.source.read(manifest, wanted(manifest), threads)
         survivors = pruner.prune_files(manifest, columns, request.entries(columns), counts)
         if survivors is None:
             return None, counts

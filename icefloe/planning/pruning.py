@@ -69,6 +69,10 @@ class Pruner:
         unlike = differing_types(columns.partition_type, self.source.partition_type(manifest))
         return self._filter((manifest.partition_spec_id, frozenset(unlike)))
 
+    def kind(self, manifest: mf.ManifestFile) -> tuple[_View, frozenset[int]]:
+        """What the filter may say of a manifest's entries depends on: those of equal kind can be asked together."""
+        return self._view(manifest), self.source.replaced.columns(self._column_ids, manifest)
+
     def _view(self, manifest: mf.ManifestFile) -> _View:
         spec = self.source.spec(manifest)
         return spec.spec_id, self.source.replaced.fields(spec, manifest)

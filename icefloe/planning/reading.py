@@ -6,7 +6,7 @@ fields, whatever types they have now (Java's rule). Branches, tags and snapshots
 """
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -187,6 +187,16 @@ class ManifestSource:
         except (errors.CorruptFileError, errors.StorageError) as error:
             raise mf.error_of_snapshot(error, self.snapshot_id) from error
 
+    def together(self, manifests: Sequence[mf.ManifestFile], wanted: mf.Wanted) -> mf.ManifestColumns | None:
+        """The entries of several manifests of one spec as those of one, if all of them are in memory.
+
+        None, too, if something is wrong with an entry: then the manifest that holds it is to be named.
+        """
+        columns = self._manifests.together(manifests, wanted, self.partition_type(manifests[0]))
+        if columns is None or _problem(columns, manifests[0].content) is not None:
+            return None
+        return None if columns.column("sequence_number").null_count else columns
+
     def spec(self, manifest: mf.ManifestFile) -> PartitionSpec:
         """The partition spec of a manifest."""
         try:
@@ -205,19 +215,20 @@ class ManifestSource:
 
 def _checked(columns: mf.ManifestColumns, manifest: mf.ManifestFile) -> mf.ManifestColumns:
     """The entries, if they are of the kind that the manifest is for and have what every file has."""
-    is_data = manifest.content is mf.ManifestContent.DATA
+    if (problem := _problem(columns, manifest.content)) is not None:
+        raise errors.CorruptFileError(manifest.manifest_path, problem)
+    return columns
+
+
+def _problem(columns: mf.ManifestColumns, content: mf.ManifestContent) -> str | None:
+    is_data = content is mf.ManifestContent.DATA
     # What is no kind of file at all was refused where it was read.
     if ((columns.column("content").to_numpy() == 0) != is_data).any():
-        content = "data" if is_data else "delete"
-        raise errors.CorruptFileError(
-            manifest.manifest_path, f"it is a manifest of {content} files and holds other ones"
-        )
+        return f"it is a manifest of {'data' if is_data else 'delete'} files and holds other ones"
     for name in ("file_path", "record_count", "file_size_in_bytes"):
         if columns.column(name).null_count:
-            raise errors.CorruptFileError(
-                manifest.manifest_path, f"{columns.column(name).null_count} entries have no {name}"
-            )
-    return columns
+            return f"{columns.column(name).null_count} entries have no {name}"
+    return None
 
 
 def decoding_threads(manifests: int, workers: int) -> int:

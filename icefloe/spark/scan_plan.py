@@ -4,10 +4,11 @@ One DataFrame may have several relations, by which deletes apply to the files, a
 filters of the query. They share one plan.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import islice
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow.compute as pc
@@ -20,13 +21,14 @@ from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.manifests import (
     DataFile,
     FileContent,
+    ManifestCache,
     ManifestColumns,
     ManifestContent,
     ManifestFile,
     is_encrypted,
     wanted,
 )
-from icefloe.metadata import TableMetadata, summary as totals
+from icefloe.metadata import Snapshot, TableMetadata, summary as totals
 from icefloe.planning import WANTED_OF_DELETES, FileScanTask, ManifestSource, ScanReport, TableScan, sequence_numbers
 
 _PLANS_KEPT = 4
@@ -80,6 +82,12 @@ class SnapshotShape:
         return (FileKind.POSITIONS, FileKind.KEYS) if self.key_deletes else (FileKind.POSITIONS,)
 
 
+_SHAPES_KEPT = 10_000
+"""Equality delete files among them, which shapes name."""
+_SHAPES: MutableMapping[ManifestCache, BoundedCache[Hashable, SnapshotShape]] = WeakKeyDictionary()
+"""Of snapshots, which do not change, beside what was read of their manifests."""
+
+
 def shape_of(scan: TableScan) -> SnapshotShape | None:
     """What a scan's snapshot consists of, from its manifest list, its delete manifests and some of its data manifests.
 
@@ -93,6 +101,15 @@ def shape_of(scan: TableScan) -> SnapshotShape | None:
         if said.get(totals.TOTAL_EQUALITY_DELETES) != "0":
             return None
         return SnapshotShape(has_position_deletes=said.get(totals.TOTAL_DELETE_FILES) != "0")
+    if scan.cache is None:
+        return _shape_of_manifests(scan, snapshot)
+    # Queries by SQL load their table each time, with a cache that they share.
+    shapes = _SHAPES.setdefault(scan.cache, BoundedCache(_SHAPES_KEPT, _weight))
+    place = scan.metadata.table_uuid, snapshot.snapshot_id, snapshot.manifest_list, scan.schema.schema_id
+    return shapes.load(place, lambda: _shape_of_manifests(scan, snapshot))
+
+
+def _shape_of_manifests(scan: TableScan, snapshot: Snapshot) -> SnapshotShape:
     source = ManifestSource(scan.metadata, scan.storage, snapshot.snapshot_id, scan.schema, scan.cache)
     manifests = [
         manifest
@@ -115,6 +132,10 @@ def shape_of(scan: TableScan) -> SnapshotShape | None:
         encrypted = encrypted or file.key_metadata is not None
     keyed = tuple(KeyDeletes(ids, tuple(files)) for ids, files in sorted(groups.items()))
     return SnapshotShape(frozenset(formats), has_positions, encrypted, keyed)
+
+
+def _weight(shape: SnapshotShape) -> int:
+    return 1 + sum(len(group.files) for group in shape.key_deletes)
 
 
 def shape_of_entries(entries: Iterable[ManifestColumns]) -> SnapshotShape:
