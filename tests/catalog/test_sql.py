@@ -324,3 +324,18 @@ def test_pyiceberg_with_a_stale_table_loses_nothing_of_ours(uri: str, tmp_path: 
     assert is_linear(table)
     assert sorted(peer.load_table("n.t").scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]
     peer.close()
+
+
+def test_a_metadata_file_is_decoded_again_only_if_its_bytes_are_others(tmp_path: Path, opened: list[Catalog]) -> None:
+    catalog = open_catalog(f"sqlite:///{tmp_path}/catalog.db", tmp_path, opened)
+    catalog.create_namespace("n")
+    table = catalog.create_table("n.t", SCHEMA, properties={"color": "red"})
+    file = Path(str(table.metadata_location).removeprefix("file://"))
+    first = catalog.load_table("n.t").metadata
+    assert catalog.load_table("n.t").metadata is first
+    file.write_bytes(file.read_bytes().replace(b'"red"', b'"tan"'))
+    assert catalog.load_table("n.t").metadata.properties["color"] == "tan"
+    assert first.properties["color"] == "red"
+    file.unlink()
+    with pytest.raises(StorageError, match=file.name):
+        catalog.load_table("n.t")

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -101,6 +102,29 @@ def test_a_scan_gives_the_rows_that_match(version: int, data: st.DataObject) -> 
 @given(data=st.data())
 def test_a_scan_gives_the_rows_that_match_in_tens_of_thousands_of_cases(version: int, data: st.DataObject) -> None:
     check_scans(data, version, predicates=25)
+
+
+@pytest.mark.parametrize("version", ALL_VERSIONS)
+@settings(max_examples=10)
+@given(data=st.data())
+def test_manifests_in_memory_are_planned_as_those_in_files(version: int, data: st.DataObject) -> None:
+    table = data.draw(histories(version)).table
+    rng, cache = random.Random(data.draw(st.integers(0, 2**32))), ManifestCache()
+    for predicate in ("", random_predicate(rng, table.schema), random_predicate(rng, table.schema)):
+        note(str(predicate))
+        for scan in (
+            TableScan(table.metadata, table.storage, predicate),
+            TableScan(table.metadata, table.storage, predicate).with_metrics(),
+        ):
+            # As texts, since NaN is not equal to itself.
+            expected = list(map(repr, scan.plan_files()))
+            # The second of them finds all manifests in memory, and the third those that were put together.
+            for _ in range(3):
+                again = replace(scan, cache=cache)
+                assert list(map(repr, again.plan_files())) == expected
+                if scan.report is not None:
+                    assert again.report is not None
+                    assert again.report.counts == scan.report.counts
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from icefloe.errors import (
@@ -328,6 +329,29 @@ def many_manifests() -> SyntheticTable:
     for number in range(24):
         table.add(table.data([row(number)]))
     return table
+
+
+def test_small_manifests_in_memory_are_looked_at_together(many_manifests: SyntheticTable) -> None:
+    cache = ManifestCache()
+    first = scan(many_manifests, "id >= 20", cache=cache)
+    expected, before = list(first.plan_files()), len(cache)
+    with first.plan() or pytest.fail("the table has a snapshot") as plan:
+        assert [len(batch) for batch in plan] == [4]
+    assert len(cache) == before + 1
+    assert list(first.plan_files()) == expected
+    assert first.report is not None
+    assert first.report.counts.data_manifests_read == 24
+
+
+def test_a_damaged_entry_among_manifests_in_memory_is_told_with_its_manifest(two_regions: SyntheticTable) -> None:
+    table, cache = two_regions, ManifestCache()
+    list(scan(table, cache=cache).plan_files())
+    place, *_ = list[Any](cache._entries)
+    columns = cache.find(place) or pytest.fail("it was read")
+    cache.keep(place, columns.with_columns(file_path=pa.nulls(len(columns), pa.string())))
+    with pytest.raises(CorruptFileError, match="entries have no file_path") as error:
+        list(scan(table, cache=cache).plan_files())
+    assert error.value.location == place[0].manifest_path
 
 
 def test_a_plan_that_is_dropped_leaves_no_threads_and_reads_little(
