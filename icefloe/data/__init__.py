@@ -23,6 +23,6 @@ from icefloe.data.new_files import NewFile
 from icefloe.data.opening import partition_by_field, partition_constants
 from icefloe.data.scanning import default_workers, read_pieces, rows_not_deleted_by_position
 from icefloe.data.shaping import shape_table, write_default
-from icefloe.data.task_deletes import DeleteLoader
+from icefloe.data.task_deletes import DeleteLoader, new_delete_cache
 from icefloe.data.task_reader import ReadContext, read_task
 from icefloe.data.writing import AS_THE_TABLE_SAYS, FileForm, TableWriter, WriteRequest, write_data_files

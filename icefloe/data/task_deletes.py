@@ -4,7 +4,7 @@ A deletion vector stands for all position deletes of its file (spec: Scan Planni
 are read once, within a bound of memory.
 """
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -13,20 +13,21 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from icefloe import errors, manifests as mf, metadata as md, planning
+from icefloe import errors, manifests as mf, metadata as md, parallel, planning
 from icefloe.bounded_cache import BoundedCache
-from icefloe.formats.deletion_vector_codec import read_vector
+from icefloe.data.vector_reads import VectorPlace, read_one_vector, read_vectors
 from icefloe.formats.deletion_vectors import DeletionVector
 from icefloe.formats.equality_deletes import read_equality_deletes
 from icefloe.formats.equality_keys import EqualityKeys
 from icefloe.formats.position_deletes import read_position_deletes
 from icefloe.schema import Schema
-from icefloe.storage import Storage, identity, is_same_file
+from icefloe.storage import Storage, identity
 
 Loaded = TypeVar("Loaded")
 CACHE_BYTES = 256 << 20
 """How much memory deletes that may be asked for again take."""
 
+_BYTES_PER_FILE = 1024
 _BYTES_PER_POSITION = 8
 _BYTES_PER_KEY = 64
 
@@ -52,14 +53,22 @@ class TaskDeletes:
         return deleted
 
 
+DeleteCache = BoundedCache[Hashable, Any]
+"""Deletes as they were read, by the place where they are; files never change, so tables of one catalog may share it."""
+
+
+def new_delete_cache(capacity: int = CACHE_BYTES) -> DeleteCache:
+    """A cache for about so many bytes, or for the newest deletes if they take more."""
+    return BoundedCache(capacity, keeps_newest=True)
+
+
 class DeleteLoader:
     """Reads the deletes of tasks; threads share it."""
 
-    def __init__(self, metadata: md.TableMetadata, storage: Storage, cache_bytes: int = CACHE_BYTES) -> None:
+    def __init__(self, metadata: md.TableMetadata, storage: Storage, cache: DeleteCache | None = None) -> None:
         self._metadata = metadata
         self._storage = storage
-        self._limit = cache_bytes
-        self._cache: BoundedCache[Hashable, Any] = BoundedCache(cache_bytes, keeps_newest=True)
+        self._cache = new_delete_cache() if cache is None else cache
 
     def load(self, task: planning.FileScanTask, columns: Schema) -> TaskDeletes:
         """The deletes of a task; `columns` are those read for it, key columns among them."""
@@ -71,29 +80,29 @@ class DeleteLoader:
             return self._vector(task.deletion_vector, task.file)
         return DeletionVector().union(*(self._positions(deletes, task.file) for deletes in task.position_deletes))
 
+    def positions_of_all(self, tasks: Sequence[planning.FileScanTask], workers: int) -> list[DeletionVector]:
+        """The same for many tasks. Vectors that are near each other in their file are read by one request."""
+        places = [
+            None if (deletes := task.deletion_vector) is None else VectorPlace.of(deletes, task.file) for task in tasks
+        ]
+        kept = {place: self._cache.find(place) for place in places if place is not None}
+        known = {place: vector for place, vector in kept.items() if vector is not None}
+        missing = (place for place in kept if place not in known)
+        for place, vector in read_vectors(missing, self._storage, workers):
+            self._cache.keep(place, vector, _weight(place.file))
+            known[place] = vector
+        others = (task for task, place in zip(tasks, places, strict=True) if place is None)
+        loaded = parallel.in_order(self.positions, others, workers)
+        return [next(loaded) if place is None else known[place] for place in places]
+
     def _vector(self, deletes: mf.DataFile, file: mf.DataFile) -> DeletionVector:
-        location = deletes.file_path
-        if deletes.content_offset is None or deletes.content_size_in_bytes is None:
-            raise errors.CorruptFileError(location, "its manifest does not say where in it the deletion vector is")
-        if not is_same_file(deletes.referenced_data_file, file.file_path):
-            raise errors.CorruptFileError(
-                location, f"a deletion vector of {deletes.referenced_data_file} is planned for {file.file_path}"
-            )
-        load = partial(
-            read_vector,
-            mf.range_reader(deletes, self._storage),
-            deletes.content_offset,
-            deletes.content_size_in_bytes,
-            location,
-            cardinality=deletes.record_count,
-            row_count=file.record_count,
-        )
+        place = VectorPlace.of(deletes, file)
         # Its file may be read in pieces, or for one column after the other.
-        return self._cached(("vector", location, deletes.content_offset), deletes, load)
+        return self._cached(place, deletes, partial(read_one_vector, place, self._storage))
 
     def _positions(self, deletes: mf.DataFile, file: mf.DataFile) -> DeletionVector:
         names = self._names(file.file_path)
-        if deletes.record_count * _BYTES_PER_POSITION > self._limit:
+        if deletes.record_count * _BYTES_PER_POSITION > self._cache.capacity:
             vectors = [self._read_positions(deletes, name).get(identity(name)) for name in names]
         else:
             load = partial(self._read_positions, deletes)
@@ -102,7 +111,7 @@ class DeleteLoader:
         return DeletionVector().union(*(vector for vector in vectors if vector is not None))
 
     def _cached(self, key: Hashable, deletes: mf.DataFile, load: Callable[[], Loaded]) -> Loaded:
-        loaded: Loaded = self._cache.load(key, load, deletes.record_count * _BYTES_PER_POSITION)
+        loaded: Loaded = self._cache.load(key, load, _weight(deletes))
         return loaded
 
     def _names(self, path: str) -> tuple[str, ...]:
@@ -133,3 +142,8 @@ class DeleteLoader:
                     read_equality_deletes(source, deletes.file_path, columns, ids, deletes.file_format).combine_chunks()
                 )
         return EqualityKeys(pa.concat_tables(tables), ids)
+
+
+def _weight(deletes: mf.DataFile) -> int:
+    """About how much memory the rows of a delete file take, with what is known of it."""
+    return _BYTES_PER_FILE + deletes.record_count * _BYTES_PER_POSITION

@@ -9,11 +9,10 @@ import logging
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import count
 
 from py4j.java_gateway import JavaObject
 
-from icefloe import parallel
-from icefloe.data import default_workers
 from icefloe.planning import FileScanTask
 from icefloe.schema import JSON
 from icefloe.spark import optimizer
@@ -38,13 +37,16 @@ class AskedFiles:
         self._lister = lister
         self._check = check
         self._is_lasting = is_lasting
+        self._unsent: dict[int, tuple[bytes, Iterator[bytes]]] = {}
+        """The next piece of long answers, and those after it, by number."""
+        self._numbers = count(1)
 
     def apply(self, question: str, filters: JavaObject | None) -> bytes | str | JavaObject | None:
-        """The files for the filters of a query; without any, the locations of all."""
+        """The files for the filters of a query; without any, the locations of all, or the next piece of a long answer."""
         try:
-            if filters is None:
-                return "\0".join(self._lister.locations())
-            return self._answer(json.loads(question), filters)
+            if filters is not None:
+                return self._answer(json.loads(question), filters)
+            return self._rest(int(question)) if question else "\0".join(self._lister.locations())
         except Exception:
             logger.exception("planning of %s failed", self._lister.files.label)
             raise
@@ -68,9 +70,26 @@ class AskedFiles:
             for index, nodes in enumerate(question["constant"])
             if not nodes or not self._lister.is_always_true(tree(SentExpression(nodes, lambda: filters)))
         ]
-        listing = b"".join(self._listing(self._lister.groups(pushed, constant)))
-        is_lasting = self._is_lasting and not constant and len(listing) <= MOST_BYTES_KEPT
-        return bytes((is_lasting,)) + _sized(self._lister.shown().encode()) + listing
+        return self._listed(self._lister.groups(pushed, constant), is_lasting=self._is_lasting and not constant)
+
+    def _listed(self, groups: Mapping[Facts, Sequence[FileScanTask]], *, is_lasting: bool) -> bytes:
+        """Whether the answer may be kept, the number of what follows or 0, what plans show, and the files, or the first of them."""
+        pieces = _in_pieces(self._listing(groups))
+        first, second = next(pieces), next(pieces, None)
+        number = 0
+        if second is not None:
+            number = next(self._numbers)
+            self._unsent[number] = second, pieces
+        is_kept = is_lasting and second is None
+        return bytes((is_kept,)) + _LENGTH.pack(number) + _sized(self._lister.shown().encode()) + first
+
+    def _rest(self, number: int) -> bytes:
+        """The next piece of an answer; there is one where the index expects more files."""
+        piece, others = self._unsent.pop(number)
+        following = next(others, None)
+        if following is not None:
+            self._unsent[number] = following, others
+        return piece
 
     def _answer_rule(self, about: str, request: JavaObject) -> bytes | str | JavaObject | None:
         """What a rule of icefloe/spark/jvm/optimizer.java asks; None if it has to do without."""
@@ -78,8 +97,7 @@ class AskedFiles:
         if about == "text":
             return optimizer.text(self._lister.gateway.spark, str(request.asked()))
         if about == "limit" and files.first is not None:
-            listing = b"".join(self._listing(self._lister.grouped(files.first(request.limit()))))
-            return b"\0" + _sized(self._lister.shown().encode()) + listing
+            return self._listed(self._lister.grouped(files.first(request.limit())), is_lasting=False)
         if about == "aggregates":
             return optimizer.aggregates(files, request)
         if about == "groups":
@@ -94,11 +112,7 @@ class AskedFiles:
         """Rows of constants, each with its files: location, size, number of rows, deleted rows, and key."""
         files = self._lister.files
         tasks = [task for members in groups.values() for task in members]
-        deleted = iter(
-            [b""] * len(tasks)
-            if files.deleted is None
-            else list(parallel.in_order(files.deleted, tasks, default_workers()))
-        )
+        deleted = iter([b""] * len(tasks) if files.deleted is None else files.deleted(tasks))
         data_types = [constant.data_type for constant in files.constants]
         yield _LENGTH.pack(len(data_types)) + _LENGTH.pack(len(groups))
         for facts, members in groups.items():
@@ -108,6 +122,18 @@ class AskedFiles:
                 numbers = _NUMBERS.pack(task.file.file_size_in_bytes, task.file.record_count)
                 yield _sized(location) + numbers + _sized(next(deleted))
                 yield _sized(b"" if files.key is None else files.key(task))
+
+
+def _in_pieces(parts: Iterator[bytes]) -> Iterator[bytes]:
+    """The parts, put together to pieces that py4j can carry: it fails beyond 256 MiB."""
+    piece = bytearray()
+    for part in parts:
+        piece += part
+        if len(piece) >= MOST_BYTES_KEPT:
+            yield bytes(piece)
+            piece.clear()
+    if piece:
+        yield bytes(piece)
 
 
 def _sized(content: bytes) -> bytes:

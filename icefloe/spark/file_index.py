@@ -101,8 +101,8 @@ class ScanFiles:
     """Columns that filters may be about, by name."""
     report: Callable[[], planning.ScanReport | None] = lambda: None
     """What the newest plan did."""
-    deleted: Callable[[planning.FileScanTask], bytes] | None = None
-    """If a reader of ours leaves out deleted rows: those of a file, as a portable 32-bit roaring bitmap, or nothing."""
+    deleted: Callable[[Sequence[planning.FileScanTask]], list[bytes]] | None = None
+    """If a reader of ours leaves out deleted rows: those of each file, as a portable 32-bit roaring bitmap, or nothing."""
     key: Callable[[planning.FileScanTask], bytes] | None = None
     """If the files are encrypted: the key of one, sealed for the JVM."""
     first: Callable[[int], Sequence[planning.FileScanTask]] | None = None

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from icefloe.bounded_cache import BoundedCache
-from icefloe.data import DeleteLoader
+from icefloe.data import DeleteLoader, default_workers, new_delete_cache
 from icefloe.errors import CorruptFileError, StateError
 from icefloe.expressions import Expression, as_expression, conjunction
 from icefloe.formats.deletion_vectors import DeletionVector
@@ -84,8 +84,22 @@ class SnapshotShape:
 
 _SHAPES_KEPT = 10_000
 """Equality delete files among them, which shapes name."""
-_SHAPES: MutableMapping[ManifestCache, BoundedCache[Hashable, SnapshotShape]] = WeakKeyDictionary()
-"""Of snapshots, which do not change, beside what was read of their manifests."""
+
+
+class _Shared:
+    """What queries share besides manifests, since those by SQL load their table each time: none of it changes."""
+
+    def __init__(self) -> None:
+        self.shapes: BoundedCache[Hashable, SnapshotShape] = BoundedCache(_SHAPES_KEPT, _weight)
+        self.deletes = new_delete_cache()
+
+
+def _weight(shape: SnapshotShape) -> int:
+    return 1 + sum(len(group.files) for group in shape.key_deletes)
+
+
+_SHARED: MutableMapping[ManifestCache, _Shared] = WeakKeyDictionary()
+"""By where the manifests are kept."""
 
 
 def shape_of(scan: TableScan) -> SnapshotShape | None:
@@ -103,8 +117,7 @@ def shape_of(scan: TableScan) -> SnapshotShape | None:
         return SnapshotShape(has_position_deletes=said.get(totals.TOTAL_DELETE_FILES) != "0")
     if scan.cache is None:
         return _shape_of_manifests(scan, snapshot)
-    # Queries by SQL load their table each time, with a cache that they share.
-    shapes = _SHAPES.setdefault(scan.cache, BoundedCache(_SHAPES_KEPT, _weight))
+    shapes = _SHARED.setdefault(scan.cache, _Shared()).shapes
     place = scan.metadata.table_uuid, snapshot.snapshot_id, snapshot.manifest_list, scan.schema.schema_id
     return shapes.load(place, lambda: _shape_of_manifests(scan, snapshot))
 
@@ -132,10 +145,6 @@ def _shape_of_manifests(scan: TableScan, snapshot: Snapshot) -> SnapshotShape:
         encrypted = encrypted or file.key_metadata is not None
     keyed = tuple(KeyDeletes(ids, tuple(files)) for ids, files in sorted(groups.items()))
     return SnapshotShape(frozenset(formats), has_positions, encrypted, keyed)
-
-
-def _weight(shape: SnapshotShape) -> int:
-    return 1 + sum(len(group.files) for group in shape.key_deletes)
 
 
 def shape_of_entries(entries: Iterable[ManifestColumns]) -> SnapshotShape:
@@ -169,7 +178,8 @@ class ScanPlans:
         self.kinds = kinds
         self._hidden = {} if hidden is None else hidden
         self._plans: BoundedCache[Expression, dict[FileKind, list[FileScanTask]]] = BoundedCache(_PLANS_KEPT)
-        self._deletes = DeleteLoader(scan.metadata, scan.storage)
+        shared = _Shared() if scan.cache is None else _SHARED.setdefault(scan.cache, _Shared())
+        self._deletes = DeleteLoader(scan.metadata, scan.storage, shared.deletes)
         self.report: ScanReport | None = None
         """What the newest plan did."""
 
@@ -204,29 +214,33 @@ class ScanPlans:
 
         Spark's test of a bit reads memory unchecked, so every row of the file must have one.
         """
-        vector, rows = self._deleted(task, _MOST_ROWS)
+        rows = _row_count(task, _MOST_ROWS)
+        vector = self._with_hidden(self._deletes.positions(task), task)
         is_deleted = np.zeros((rows // _BITS_PER_WORD + 1) * _BITS_PER_WORD, np.bool_)
         positions = vector.positions()
         is_deleted[positions[positions < rows]] = True
         return np.packbits(is_deleted, bitorder="little").tobytes()
 
-    def roaring(self, task: FileScanTask) -> bytes:
-        """The rows of the task's file that are deleted by position, as a portable 32-bit bitmap; nothing if none is."""
-        if not (task.deletion_vector or task.position_deletes or self._hidden):
-            return b""
-        vector, rows = self._deleted(task, _MOST_ROWS_OF_READER)
-        return vector.portable(rows)
+    def roaring(self, tasks: Sequence[FileScanTask]) -> list[bytes]:
+        """The rows of each task's file that are deleted by position, as a portable 32-bit bitmap; nothing if none is."""
+        rows = [_row_count(task, _MOST_ROWS_OF_READER) for task in tasks]
+        vectors = self._deletes.positions_of_all(tasks, default_workers())
+        return [
+            self._with_hidden(vector, task).portable(count)
+            for vector, task, count in zip(vectors, tasks, rows, strict=True)
+        ]
 
-    def _deleted(self, task: FileScanTask, most_rows: int) -> tuple[DeletionVector, int]:
-        """The rows that are deleted by position or hidden, and how many rows the file has."""
-        rows = task.file.record_count
-        if not 0 <= rows <= most_rows:
-            raise CorruptFileError(
-                task.file.file_path, f"its manifest claims {rows} rows, more than can be deleted from"
-            )
-        vector = self._deletes.positions(task)
+    def _with_hidden(self, vector: DeletionVector, task: FileScanTask) -> DeletionVector:
         hidden = self._hidden.get(task.file.file_path)
-        return vector if hidden is None else vector.union(hidden), rows
+        return vector if hidden is None else vector.union(hidden)
+
+
+def _row_count(task: FileScanTask, most: int) -> int:
+    """How many rows the task's file has."""
+    rows = task.file.record_count
+    if not 0 <= rows <= most:
+        raise CorruptFileError(task.file.file_path, f"its manifest claims {rows} rows, more than can be deleted from")
+    return rows
 
 
 def _kind(task: FileScanTask, metadata: TableMetadata, all_have_deletes: bool) -> FileKind:

@@ -14,6 +14,8 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812  # its usual name
 
 from icefloe.commit import Planned
+from icefloe.spark import asked_files
+from icefloe.spark.asked_files import AskedFiles
 from icefloe.spark.connect import connect
 from icefloe.spark.jvm import door
 from icefloe.spark.session import Session
@@ -137,3 +139,25 @@ def test_live_rows_are_those_of_numpy(ice: Session, seed: int) -> None:
             some = whole if "_pos" in text else whole.filter(text)
             (total,) = some.agg(F.sum("v")).collect()[0]
             assert (total or 0) == model.v[kept].sum(), (reader, mode, text)
+
+
+def test_a_long_answer_comes_in_pieces(ice: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = made_model(ice, 1_000, 3)
+    expected = model.rows(np.ones(len(model.k), bool))
+    pieces = []
+
+    def noted(self: AskedFiles, number: int) -> bytes:
+        pieces.append(piece := rest(self, number))
+        return piece
+
+    rest = AskedFiles._rest
+    monkeypatch.setattr(AskedFiles, "_rest", noted)
+    for most in (1, 100, 64 << 20):
+        monkeypatch.setattr(asked_files, "MOST_BYTES_KEPT", most)
+        pieces.clear()
+        frame = ice.table(model.table.name(), selected_fields=("*", "_pos"))
+        rows = frame.select("k", "_pos", "v", "n.a")
+        assert sorted(map(tuple, rows.collect())) == expected
+        # Asked again, since nothing that came in pieces is kept.
+        assert sorted(map(tuple, rows.filter("k >= 0").collect())) == expected
+        assert bool(pieces) == (most < 64 << 20)

@@ -180,6 +180,46 @@ class CountedFile extends FileStatus implements Supplier {
   }
 }
 
+/** An answer of Python, of which a long one comes in pieces; no value is in two of them. */
+class Answer {
+  final boolean isLasting;
+  final String shown;
+  private final BiFunction planner;
+  private final String rest;
+  private ByteBuffer piece;
+
+  Answer(BiFunction planner, byte[] first) {
+    this.planner = planner;
+    piece = ByteBuffer.wrap(first);
+    isLasting = piece.get() != 0;
+    rest = Integer.toString(piece.getInt());
+    shown = text();
+  }
+
+  int number() {
+    return piece().getInt();
+  }
+
+  long longNumber() {
+    return piece().getLong();
+  }
+
+  byte[] bytes() {
+    byte[] content = new byte[number()];
+    piece.get(content);
+    return content;
+  }
+
+  String text() {
+    return new String(bytes(), StandardCharsets.UTF_8);
+  }
+
+  private ByteBuffer piece() {
+    if (!piece.hasRemaining()) piece = ByteBuffer.wrap((byte[]) planner.apply(rest, null));
+    return piece;
+  }
+}
+
 /** Indexes are equal if their labels are, so that Spark can reuse plans. */
 class ScanIndex implements FileIndex, BiFunction {
   private final SparkSession session;
@@ -224,13 +264,11 @@ class ScanIndex implements FileIndex, BiFunction {
     synchronized (this) {
       if (question.equals(asked)) return listed;
     }
-    ByteBuffer answer = ByteBuffer.wrap((byte[]) planner.apply(question, new Object[] {partitionFilters, dataFilters}));
-    boolean isLasting = answer.get() != 0;
-    show(new String(bytes(answer), StandardCharsets.UTF_8));
+    Answer answer = new Answer(planner, (byte[]) planner.apply(question, new Object[] {partitionFilters, dataFilters}));
     Seq directories = directories(answer);
     synchronized (this) {
-      asked = isLasting ? question : null;
-      listed = isLasting ? directories : null;
+      asked = answer.isLasting ? question : null;
+      listed = answer.isLasting ? directories : null;
     }
     return directories;
   }
@@ -238,11 +276,7 @@ class ScanIndex implements FileIndex, BiFunction {
   /** What a rule of ours asks (optimizer.java): files come as Spark lists them, other answers as they are; null is none. */
   public Object apply(Object about, Object request) {
     Object answer = planner.apply("{\"settings\":" + Settings.of(session, schema) + ",\"about\":\"" + about + "\"}", request);
-    if (!(answer instanceof byte[])) return answer;
-    ByteBuffer listing = ByteBuffer.wrap((byte[]) answer);
-    listing.get();
-    show(new String(bytes(listing), StandardCharsets.UTF_8));
-    return directories(listing);
+    return answer instanceof byte[] ? directories(new Answer(planner, (byte[]) answer)) : answer;
   }
 
   /** Expressions as a JSON array; one that Spark has no JSON for is empty. */
@@ -261,36 +295,31 @@ class ScanIndex implements FileIndex, BiFunction {
   }
 
   /** Rows of constants, each with its files, and with each file how many rows it has, which are deleted of it, and its key. */
-  private static Seq directories(ByteBuffer answer) {
-    int width = answer.getInt();
+  private Seq directories(Answer answer) {
+    show(answer.shown);
+    int width = answer.number();
     ArrayList directories = new ArrayList();
-    for (int groups = answer.getInt(); groups > 0; groups--) {
+    for (int groups = answer.number(); groups > 0; groups--) {
       UnsafeRow row = new UnsafeRow(width);
-      byte[] values = bytes(answer);
+      byte[] values = answer.bytes();
       row.pointTo(values, values.length);
       ArrayList files = new ArrayList();
-      for (int count = answer.getInt(); count > 0; count--) files.add(file(answer));
+      for (int count = answer.number(); count > 0; count--) files.add(file(answer));
       directories.add(new PartitionDirectory((InternalRow) row, CollectionConverters.asScala(files).toSeq()));
     }
     return CollectionConverters.asScala(directories).toSeq();
   }
 
-  private static FileStatusWithMetadata file(ByteBuffer answer) {
-    Path path = new Path(new String(bytes(answer), StandardCharsets.UTF_8));
-    long size = answer.getLong();
-    FileStatus status = new CountedFile(size, path, answer.getLong());
-    byte[] deleted = bytes(answer);
-    byte[] key = bytes(answer);
+  private static FileStatusWithMetadata file(Answer answer) {
+    Path path = new Path(answer.text());
+    long size = answer.longNumber();
+    FileStatus status = new CountedFile(size, path, answer.longNumber());
+    byte[] deleted = answer.bytes();
+    byte[] key = answer.bytes();
     Map facts = (Map) scala.collection.immutable.Map$.MODULE$.empty();
     if (deleted.length > 0) facts = (Map) facts.updated("icefloe.deleted", deleted);
     if (key.length > 0) facts = (Map) facts.updated("icefloe.key", SealedKeys.open(key));
     return new FileStatusWithMetadata(status, facts);
-  }
-
-  private static byte[] bytes(ByteBuffer answer) {
-    byte[] content = new byte[answer.getInt()];
-    answer.get(content);
-    return content;
   }
 
   public String[] inputFiles() {
