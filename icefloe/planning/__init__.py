@@ -6,11 +6,12 @@ from icefloe.planning.delete_files import WANTED_OF_DELETES, scopes_of
 from icefloe.planning.delete_index import DeleteIndex
 from icefloe.planning.equality_pruning import KeyFacts, key_columns, may_apply
 from icefloe.planning.incremental import ChangelogScan, ChangelogScanTask, ChangeType, IncrementalAppendScan
+from icefloe.planning.manifest_pruning import ManifestPruning, PrunedFiles
 from icefloe.planning.named_tasks import tasks_of_files
 from icefloe.planning.options import PRUNING_SWITCHES, default_workers, scan_options
 from icefloe.planning.packing import pack, pack_from_end
 from icefloe.planning.partitions import Numbers, PartitionGroups, PartitionKey, group_partitions, number_partitions
-from icefloe.planning.plan import Plan, PlanRequest, Progress, manifests_of_plan
+from icefloe.planning.plan import Plan, PlanRequest, Progress, Spread, manifests_of_plan
 from icefloe.planning.pruning import sequence_numbers
 from icefloe.planning.reading import ManifestSource, ReplacedColumns, differing_types, without_values
 from icefloe.planning.report import (

@@ -1,42 +1,26 @@
 """One run of a plan: reads manifests, gives out batches or tasks, counts, and reports when it ends, however it ends."""
 
 import time
-from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import groupby, islice
-from operator import itemgetter
+from itertools import islice
 from typing import Self
 
-import numpy as np
 import pyarrow.compute as pc
 
 from icefloe import expressions as ex, manifests as mf, parallel
 from icefloe.planning.batches import ScanBatch, batch_of
 from icefloe.planning.delete_files import WANTED_OF_DELETES, DeleteFiles, choose_delete_files
 from icefloe.planning.delete_index import DeleteIndex
+from icefloe.planning.manifest_pruning import ManifestPart, ManifestPruning, PrunedFiles, live_entries
 from icefloe.planning.options import ScanOptions
 from icefloe.planning.pruning import Pruner, shown_filter
 from icefloe.planning.reading import ManifestSource, decoding_threads
 from icefloe.planning.report import Reporter, ScanCounts, ScanReport, deliver
 from icefloe.planning.tasks import FileScanTask
 
-_OF_DATA = mf.ALWAYS | {
-    "file_path",
-    "file_format",
-    "file_size_in_bytes",
-    "key_metadata",
-    "split_offsets",
-    "sort_order_id",
-}
-_MOST_FILES_TOGETHER = 4096
-"""More files are worth a thread of their own."""
-_FOR_PRUNING = frozenset(mf.MAP_METRICS) - {mf.Metric.COLUMN_SIZES}
-
-
-def live_entries(columns: mf.ManifestColumns) -> ex.Mask:
-    """Entries that are part of the snapshot."""
-    return np.asarray(columns.is_live.to_numpy(zero_copy_only=False))
+Spread = Callable[[ManifestPruning, Sequence[mf.ManifestFile]], Iterator[PrunedFiles] | None]
+"""Has manifests pruned elsewhere, such as by tasks of a cluster, and gives what is left of each in order; None to do it here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +41,8 @@ class PlanRequest:
     limit: int | None = None
     metrics_of: tuple[int, ...] = ()
     """Columns whose metrics are wanted in batches, besides those that the filter needs."""
+    spread: Spread | None = None
+    """Who may prune data manifests in place of this process."""
     share_deletes: Callable[[Callable[[], DeleteIndex]], DeleteIndex] | None = None
     """Given how the deletes are gathered, says what they are: plans of parts of one snapshot, with one filter, share them."""
 
@@ -181,12 +167,7 @@ def _pruned(progress: Progress) -> Generator[ScanBatch, None, None]:
     index: DeleteIndex | None = None
     if request.with_deletes and of_deletes and of_data:
         index = _shared(request, lambda: _delete_index(request, pruner, of_deletes, counts))
-    wanted = partial(_wanted_of_data, request, pruner, index)
-    work = _data_work(request, pruner, index, wanted, decoding_threads(len(of_data), request.options.workers))
-    # A limit is mostly reached with the first manifest, so the others are not read ahead at once.
-    first = None if request.limit is None else 1
-    parts = _parts(request, pruner, of_data, wanted) if first is None else list(map(_Part, of_data))
-    results = parallel.in_order(work, parts, request.options.workers, "icefloe-planning", first=first)
+    results = _results(request, pruner, of_data, index)
     try:
         for batch, own_counts in results:
             counts.add(own_counts)
@@ -194,6 +175,34 @@ def _pruned(progress: Progress) -> Generator[ScanBatch, None, None]:
                 yield batch
     finally:
         results.close()
+
+
+def _results(
+    request: PlanRequest, pruner: Pruner, manifests: Sequence[mf.ManifestFile], index: DeleteIndex | None
+) -> Generator[tuple[ScanBatch | None, ScanCounts], None, None]:
+    """The files that are needed with their deletes, manifest by manifest or of several together."""
+    keys = () if index is None else index.metric_ids
+    pruning = ManifestPruning(pruner, request.entries, request.keep_metrics, request.metrics_of, keys)
+    workers, has_limit = request.options.workers, request.limit is not None
+
+    def batch(pruned: PrunedFiles) -> tuple[ScanBatch | None, ScanCounts]:
+        survivors, counts = pruned
+        if survivors is None:
+            return None, counts
+        deletes = None if index is None else index.match(survivors)
+        return batch_of(survivors, deletes, request.keep_metrics, bool(request.metrics_of)), counts
+
+    if request.spread is not None and not has_limit:
+        elsewhere = request.spread(pruning, manifests)
+        if elsewhere is not None:
+            yield from map(batch, elsewhere)
+            return
+    threads = decoding_threads(len(manifests), workers)
+    # A limit is mostly reached with the first manifest, so the others are not read ahead at once.
+    parts, first = (list(map(ManifestPart, manifests)), 1) if has_limit else (pruning.parts(manifests), None)
+    yield from parallel.in_order(
+        lambda part: batch(pruning.files(part, threads)), parts, workers, "icefloe-planning", first=first
+    )
 
 
 def manifests_of_plan(request: PlanRequest) -> tuple[list[mf.ManifestFile], list[mf.ManifestFile]]:
@@ -230,85 +239,3 @@ def _delete_index(
         if part is not None:
             parts.append(part)
     return DeleteIndex(request.source.metadata, request.source.schema, parts, counts, request.options.prune_deletes)
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """What is looked at together: a data manifest, or entries of several that are alike to the filter."""
-
-    manifest: mf.ManifestFile
-    columns: mf.ManifestColumns | None = None
-    manifests: int = 1
-
-
-def _parts(
-    request: PlanRequest,
-    pruner: Pruner,
-    manifests: Sequence[mf.ManifestFile],
-    wanted: Callable[[mf.ManifestFile], mf.Wanted],
-) -> list[_Part]:
-    """The manifests in their order. Small ones in memory count as one, since each look takes a millisecond, whatever it is at."""
-    parts: list[_Part] = []
-    for _, run in groupby(_runs(manifests, pruner), itemgetter(0)):
-        alike = [manifest for _, manifest in run]
-        columns = request.source.together(alike, wanted(alike[0])) if alike[1:] else None
-        if columns is None:
-            parts += map(_Part, alike)
-        else:
-            parts.append(_Part(alike[0], columns, len(alike)))
-    return parts
-
-
-def _runs(
-    manifests: Sequence[mf.ManifestFile], pruner: Pruner
-) -> Iterator[tuple[tuple[int, Hashable], mf.ManifestFile]]:
-    """Each manifest with what those have in common that may be looked at together."""
-    run = files = 0
-    for manifest in manifests:
-        own = _file_count(manifest)
-        files += own
-        if files > _MOST_FILES_TOGETHER:
-            run, files = run + 1, own
-        yield (run, pruner.kind(manifest)), manifest
-
-
-def _file_count(manifest: mf.ManifestFile) -> int:
-    """How many entries a manifest has, removed files included; many if that is not known before it is read."""
-    counts = (manifest.added_files_count, manifest.existing_files_count, manifest.deleted_files_count)
-    is_known = type(manifest) is mf.ManifestFile and None not in counts
-    return sum(count or 0 for count in counts) if is_known else _MOST_FILES_TOGETHER
-
-
-def _wanted_of_data(
-    request: PlanRequest, pruner: Pruner, index: DeleteIndex | None, manifest: mf.ManifestFile
-) -> mf.Wanted:
-    """What is decoded of a data manifest."""
-    if request.keep_metrics:
-        return mf.EVERYTHING
-    keys = () if index is None else index.metric_ids
-    field_ids = tuple(sorted({*pruner.metric_ids(manifest), *keys, *request.metrics_of}))
-    metrics = _FOR_PRUNING | {mf.Metric.TIGHT_BOUNDS} if request.metrics_of else _FOR_PRUNING
-    return mf.Wanted(frozenset(_OF_DATA), True, metrics if field_ids else frozenset(), field_ids)
-
-
-def _data_work(
-    request: PlanRequest,
-    pruner: Pruner,
-    index: DeleteIndex | None,
-    wanted: Callable[[mf.ManifestFile], mf.Wanted],
-    threads: int,
-) -> Callable[[_Part], tuple[ScanBatch | None, ScanCounts]]:
-    """From a part of the data manifests to the files of it that are needed; runs in threads."""
-
-    def work(part: _Part) -> tuple[ScanBatch | None, ScanCounts]:
-        counts = ScanCounts(data_manifests_read=part.manifests)
-        manifest, columns = part.manifest, part.columns
-        if columns is None:
-            columns = request.source.read(manifest, wanted(manifest), threads)
-        survivors = pruner.prune_files(manifest, columns, request.entries(columns), counts)
-        if survivors is None:
-            return None, counts
-        deletes = None if index is None else index.match(survivors)
-        return batch_of(survivors, deletes, request.keep_metrics, bool(request.metrics_of)), counts
-
-    return work

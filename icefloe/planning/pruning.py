@@ -60,6 +60,9 @@ class Pruner:
         self._by_spec: dict[_View, SpecFilter] = {}
         self._column_ids = frozenset(reference.field_id for reference in ex.bound_references(bound))
 
+    def __reduce__(self) -> tuple[type["Pruner"], tuple[ex.Expression, ManifestSource, ScanOptions]]:
+        return Pruner, (self.bound, self.source, self.options)
+
     def of_spec(self, manifest: mf.ManifestFile) -> SpecFilter:
         """The filter as seen through the manifest's spec, by what the list says of it."""
         return self._filter(self._view(manifest))

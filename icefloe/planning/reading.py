@@ -161,6 +161,10 @@ class ManifestSource:
     schema: Schema
     cache: mf.ManifestCache | None = None
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # What was read is not pickled.
+        return ManifestSource, (self.metadata, self.storage, self.snapshot_id, self.schema)
+
     @cached_property
     def replaced(self) -> ReplacedColumns:
         """Which columns have another type than the scan's."""

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from icefloe import errors, expressions as ex, manifests as mf, metadata as md, partitioning as pt
 from icefloe.planning.delete_files import WANTED_OF_DELETES, scopes_of
 from icefloe.planning.options import ScanOptions, scan_options
-from icefloe.planning.plan import Plan, PlanRequest, Progress
+from icefloe.planning.plan import Plan, PlanRequest, Progress, Spread
 from icefloe.planning.reading import ManifestSource
 from icefloe.planning.report import LoggingReporter, Reporter, ScanReport
 from icefloe.planning.tasks import CombinedScanTask, FileScanTask, pack_tasks
@@ -59,6 +59,8 @@ class TableScan:
     affect matching rows. Rewrites of files need this."""
     planner: Planner | None = field(default=None, compare=False, repr=False)
     """None to plan from the manifests of the snapshot."""
+    spread: Spread | None = field(default=None, compare=False, repr=False)
+    """Where manifests may be pruned in place of this process; not pickled."""
     table_name: str = field(default="", compare=False, repr=False)
     """Table name for reports."""
     _newest: list[Progress] = field(default_factory=list, init=False, compare=False, repr=False)
@@ -75,7 +77,8 @@ class TableScan:
 
     def __reduce__(self) -> tuple[object, ...]:
         # Threads and cached manifests are not pickled.
-        state = {each.name: getattr(self, each.name) for each in fields(self) if each.init and each.name != "cache"}
+        own = (each.name for each in fields(self) if each.init and each.name not in ("cache", "spread"))
+        state = {name: getattr(self, name) for name in own}
         return partial(type(self), **state), ()
 
     # -- refined copies
@@ -240,6 +243,7 @@ class TableScan:
             whole_files=self.whole_files,
             limit=self.limit,
             metrics_of=metrics_of,
+            spread=self.spread,
         )
         columns = (*self.table_columns().column_names, *self.extracted)
         self._newest[:] = [Progress(request, columns, self.reporter, self.table_name)]

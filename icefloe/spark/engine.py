@@ -33,6 +33,7 @@ from icefloe.spark.scan_plan import SnapshotShape, shape_of, shape_of_entries
 from icefloe.spark.shape_writes import why_no_shapes
 from icefloe.spark.shaping import SIMPLE_TYPES, error_in
 from icefloe.spark.spark_sessions import is_classic, is_on
+from icefloe.spark.spread_plans import spread_of
 from icefloe.spark.types import mapping_for, mapping_of, schema_from_spark
 from icefloe.storage import parse_location
 
@@ -123,6 +124,8 @@ def notes_places(spark: SparkSession, request: WriteRequest) -> bool:
 
 def read_scan(spark: SparkSession, scan: TableScan, name: str | None = None) -> DataFrame:
     """The rows of a scan as a lazy DataFrame; `read.engine` of its options, or of the table, chooses the reader."""
+    spread = spread_of(spark, scan) if is_classic(spark) else None
+    scan = scan if spread is None else replace(scan, spread=spread)
     native = native_scan(spark, scan, name)
     if native is not None:
         return native.frame()

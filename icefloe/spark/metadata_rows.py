@@ -4,9 +4,7 @@ Rows are read here until they are too many, so that what a filter leaves of a la
 and files that they can reach; they never get keys of encrypted tables.
 """
 
-import logging
 import pickle
-import sys
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
@@ -16,12 +14,9 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from icefloe.inspect import MetadataPart, MetadataRequest, MetadataScan
-from icefloe.manifests import is_encrypted
 from icefloe.spark.metadata_types import shown_rows, spark_schema, task_schema
 from icefloe.spark.spark_sessions import is_classic
-from icefloe.storage import parse_location
-
-logger = logging.getLogger("icefloe.spark")
+from icefloe.spark.task_abilities import reaches_manifests, tasks_know_us
 
 FEW_BYTES = 32 << 20
 """How much is read in this process at most, in the form of Arrow."""
@@ -39,8 +34,6 @@ _QUIET = {
 
 _SENDERS: MutableMapping[SparkContext, SparkSession] = WeakKeyDictionary()
 """A session of ours for each Spark, whose settings are for the batches that are handed over."""
-_HAS_PACKAGE: MutableMapping[SparkContext, bool] = WeakKeyDictionary()
-"""Whether executors can import icefloe."""
 
 
 def rows_frame(spark: SparkSession, scan: MetadataScan, names: Sequence[str]) -> DataFrame:
@@ -72,11 +65,11 @@ def _count(scan: MetadataScan) -> int:
 
 def _parts(scan: MetadataScan) -> list[MetadataPart]:
     """What tasks can read of a scan; none if it has no parts, or if they are not for tasks."""
-    return scan.parts() if _is_shared(scan) else []
+    return scan.parts() if reaches_manifests(scan.metadata) else []
 
 
 def _is_left_to_tasks(spark: SparkSession, parts: Sequence[MetadataPart]) -> bool:
-    return sum(part.files for part in parts) > FEW_FILES and _tasks_know_us(spark)
+    return sum(part.files for part in parts) > FEW_FILES and tasks_know_us(spark)
 
 
 def _rows_here(spark: SparkSession, scan: MetadataScan, parts: Sequence[MetadataPart]) -> pa.Table | None:
@@ -84,7 +77,7 @@ def _rows_here(spark: SparkSession, scan: MetadataScan, parts: Sequence[Metadata
     if not parts:
         return scan.to_arrow()
     rows = None if _is_left_to_tasks(spark, parts) else _few_rows(scan)
-    return rows if rows is not None or _tasks_know_us(spark) else scan.to_arrow()
+    return rows if rows is not None or tasks_know_us(spark) else scan.to_arrow()
 
 
 def _few_rows(scan: MetadataScan) -> pa.Table | None:
@@ -106,33 +99,6 @@ def _sender(spark: SparkSession) -> SparkSession:
         for key, value in _QUIET.items():
             sender.conf.set(key, value)
     return sender
-
-
-def _is_shared(scan: MetadataScan) -> bool:
-    """Whether tasks may read the manifests, and can."""
-    return not is_encrypted(scan.metadata) and parse_location(scan.metadata.location or "").scheme != "memory"
-
-
-def _tasks_know_us(spark: SparkSession) -> bool:
-    context = spark.sparkContext
-    if context not in _HAS_PACKAGE:
-        is_same = str(context.master).startswith("local") and context.pythonExec == sys.executable
-        _HAS_PACKAGE[context] = is_same or _ask_a_task(context)
-    return _HAS_PACKAGE[context]
-
-
-def _ask_a_task(context: SparkContext) -> bool:
-    # A function inside of another goes to the task by value, so that icefloe may be missing there.
-    def find(_: int) -> bool:
-        from importlib.util import find_spec
-
-        return all(find_spec(name) is not None for name in ("icefloe", "pyarrow"))
-
-    try:
-        return bool(context.parallelize([0], 1).map(find).first())
-    except Exception as error:  # noqa: BLE001  # whatever fails there, rows can be read here
-        logger.warning("tasks cannot read metadata tables, so this process does: %s", str(error).partition("\n")[0])
-        return False
 
 
 # -- tasks

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from icefloe.inspect import TABLE_NAMES, MetadataPart, MetadataScan
-from icefloe.spark import metadata_rows
+from icefloe.spark import metadata_rows, task_abilities
 from icefloe.spark.connect import connect
 from icefloe.spark.jvm import door
 from icefloe.spark.session import Session
@@ -119,7 +119,7 @@ def test_rows_that_this_process_may_not_hand_to_tasks(
     ice: Session, tasks: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It reads them itself, however many they are, with columns and without."""
-    monkeypatch.setattr(metadata_rows, "_tasks_know_us", lambda _: False)
+    monkeypatch.setattr(metadata_rows, "tasks_know_us", lambda _: False)
     assert len(texts(ice, "SELECT * FROM db.t.files")) == files(ice)
     assert ice.sql("SELECT count(*) FROM db.t.files").first()[0] == files(ice)
     assert not tasks
@@ -127,7 +127,7 @@ def test_rows_that_this_process_may_not_hand_to_tasks(
 
 def test_that_tasks_know_the_package_is_asked_of_a_task(ice: Session) -> None:
     """As a cluster would answer."""
-    assert metadata_rows._ask_a_task(ice.spark.sparkContext)
+    assert task_abilities._ask_a_task(ice.spark.sparkContext)
 
 
 @pytest.mark.slow
