@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,14 @@ MANY_FILES = {"small": 100, "medium": 20_000, "full": 20_000}
 REPEAT = {"small": 1, "medium": 15, "full": 7}
 WARM = {"small": 1, "medium": 8, "full": 8}
 """Runs of each query that do not count: Java compiles what runs often, and the first of two would pay for both."""
+SHORT = {"small": 2, "medium": 150, "full": 150}
+"""How often a plan of a few milliseconds is made."""
+APPENDS = 20
 ONE_IN = 20
 """So many rows have one that is deleted."""
 
-CLEAN, DELETED, MANY, MANY_DELETED = "bench.clean", "bench.deleted", "bench.many", "bench.many_deleted"
+CLEAN, DELETED, APPENDED = "bench.clean", "bench.deleted", "bench.appended"
+MANY, MANY_DELETED = "bench.many", "bench.many_deleted"
 SUM_TWO = ("count(*) n", "sum(id) a", "sum(v1) b")
 SUM_WITH_TEXT = ("count(*) n", "sum(id) a", "sum(length(name)) b")
 SUM_FIVE = (*SUM_TWO, "sum(v2) c", "sum(v3) d", "sum(length(name)) e")
@@ -94,6 +99,7 @@ class _Bench:
         yield self._with_deletes("deleted-two-numbers", SUM_TWO, 1.25)
         for count in (1, FILES[self.size] // 8):
             yield self._pruned(count)
+        yield from self._small_plans()
         yield from self._many()
 
     def _against_parquet(self, case: str, query: Callable[[Any], Any]) -> Row:
@@ -119,6 +125,26 @@ class _Bench:
     def _holding(self, count: int) -> set[str]:
         tasks = self.ice.load_table(CLEAN).scan(f"id < {count * self.in_file}").plan_files()
         return {task.file.file_path for task in tasks}
+
+    def _small_plans(self) -> Iterator[Row]:
+        """What planning a short query by SQL takes beyond the same over plain Parquet: over one manifest, and one of each append."""
+        self._share(APPENDED, self.files[:1])
+        table = self.ice.load_table(APPENDED)
+        for number in range(1, APPENDS):
+            copy = replace(self.files[0], file_path=f"{self.files[0].file_path}-{number}", first_row_id=None)
+            table.update_snapshot().fast_append([copy])
+        self.ice.spark.read.parquet(*(each.file_path for each in self.files)).createOrReplaceTempView("files")
+        for case, name in (("plan-small", CLEAN), ("plan-small-appends", APPENDED)):
+            query = "SELECT count(*), sum(v1), min(name) FROM {} WHERE id < 500 AND v3 > 7"
+            plans = [partial(self._planned, query.format(source)) for source in (name, "files")]
+            for plan in plans * SHORT[self.size]:
+                plan()
+            ours, theirs = interleave(plans[0], plans[1], SHORT[self.size])
+            note = f"ours {1000 * ours:.3g} ms, plain Parquet {1000 * theirs:.3g} ms; the difference against 8 ms"
+            yield Row(case, ours - theirs, 0.008, 1, note)
+
+    def _planned(self, text: str) -> Any:
+        return self.ice.sql(text)._jdf.queryExecution().executedPlan()
 
     def _many(self) -> Iterator[Row]:
         """How long it takes to plan a table of many files; none of them is there, as none is read."""
