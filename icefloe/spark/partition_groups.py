@@ -14,12 +14,23 @@ from icefloe.spark.directories import hadoop_location
 from icefloe.spark.metadata_answers import is_alike
 
 _NOT_COUNTED = (tr.VoidTransform, tr.UnknownTransform)
+_ORDERED_ALIKE = (
+    types.IntegerType,
+    types.LongType,
+    types.DecimalType,
+    types.DateType,
+    types.TimestampType,
+    types.TimestamptzType,
+    types.StringType,
+)
+"""Spark sorts these as the spec has it."""
 _WITHOUT_ORDER = (types.FloatType, types.DoubleType)
 """Spark joins zeros of both signs, which are different partitions."""
 
 
 def groups_of(tasks: Sequence[FileScanTask], metadata: TableMetadata, columns: Mapping[str, NestedField]) -> str | None:
-    """How many fields there are, column and transform of each, and for each file its location, its size and its values.
+    """How many fields there are, column and transform of each; by how many columns each file is sorted, each with its direction and
+    where nulls are; and for each file its location, its size and its values.
 
     Args:
         tasks: the files.
@@ -34,6 +45,8 @@ def groups_of(tasks: Sequence[FileScanTask], metadata: TableMetadata, columns: M
     for field in places:
         source = names[field.source_id]
         texts += source, f"{field.transform} of {columns[source].field_type}"
+    order = list(_order(tasks, metadata, {field_id: columns[name] for field_id, name in names.items()}))
+    texts += str(len(order)), *(text for column in order for text in column)
     for task in tasks:
         values = (task.partition[of_spec[task.spec_id]] for of_spec in places.values())
         texts += hadoop_location(task.file.file_path), str(task.file.file_size_in_bytes), *map(repr, values)
@@ -67,3 +80,17 @@ def _counted(fields: Sequence[PartitionField], names: Mapping[int, str]) -> Iter
     for field in fields:
         if len(field.source_ids) == 1 and field.source_id in names and not isinstance(field.transform, _NOT_COUNTED):
             yield field
+
+
+def _order(
+    tasks: Sequence[FileScanTask], metadata: TableMetadata, columns: Mapping[int, NestedField]
+) -> Iterator[tuple[str, str, str]]:
+    """By which columns each file is sorted, as its writer said, as far as Spark has the same order."""
+    ids = {task.file.sort_order_id for task in tasks}
+    order = metadata.sort_orders_by_id.get(ids.pop() or 0) if len(ids) == 1 else None
+    for field in () if order is None else order.fields:
+        column = columns.get(field.source_id)
+        is_plain = isinstance(field.transform, tr.IdentityTransform) and len(field.source_ids) == 1
+        if column is None or not is_plain or not isinstance(column.field_type, _ORDERED_ALIKE):
+            return
+        yield column.name, field.direction.value, field.null_order.value

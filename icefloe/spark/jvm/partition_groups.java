@@ -13,6 +13,7 @@ import java.util.Arrays;
 import java.util.Collections;
 import java.util.Comparator;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.PriorityQueue;
@@ -26,9 +27,16 @@ import org.apache.spark.Partition;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Ascending$;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Descending$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.NullOrdering;
+import org.apache.spark.sql.catalyst.expressions.NullsFirst$;
+import org.apache.spark.sql.catalyst.expressions.NullsLast$;
+import org.apache.spark.sql.catalyst.expressions.SortDirection;
+import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext;
 import org.apache.spark.sql.catalyst.expressions.codegen.ExprCode;
 import org.apache.spark.sql.catalyst.plans.physical.AllTuples$;
@@ -94,6 +102,11 @@ class Settings {
     return isSet("spark.sql.sources.v2.bucketing.allowCompatibleTransforms.enabled", "false");
   }
 
+  /** Whether tasks that read one sorted file each say so; Java's setting, off as there, since some writers call files sorted that are not. */
+  static boolean tellsOrder() {
+    return isSet("spark.sql.iceberg.planning.preserve-data-ordering", "false");
+  }
+
   private static boolean isSet(String setting, String unset) {
     return SQLConf.get().getConfString(setting, unset).equalsIgnoreCase("true");
   }
@@ -108,6 +121,8 @@ class Partitions {
   final ArrayList paths = new ArrayList();
   final ArrayList sizes = new ArrayList();
   final ArrayList values = new ArrayList();
+  /** What all files are sorted by: column, direction, and where nulls are. */
+  private final ArrayList sorted = new ArrayList();
 
   private Partitions(FileSourceScanExec scan, String[] texts) {
     this.scan = scan;
@@ -118,6 +133,10 @@ class Partitions {
     for (int i = 0; i < count; i++) {
       columns[i] = texts[place++];
       transforms[i] = texts[place++];
+    }
+    for (int left = Integer.parseInt(texts[place++]); left > 0; left--) {
+      sorted.add(Arrays.copyOfRange(texts, place, place + 3));
+      place += 3;
     }
     while (place < texts.length) {
       paths.add(new Path(texts[place++]));
@@ -134,6 +153,21 @@ class Partitions {
     if (!(scan.outputPartitioning() instanceof UnknownPartitioning)) return null;
     String answer = (String) ((BiFunction) files).apply("groups", null);
     return answer == null ? null : new Partitions(scan, answer.split("\0", -1));
+  }
+
+  /** By which columns of the scan each file is sorted. */
+  Seq order() {
+    ArrayList order = new ArrayList();
+    for (int i = 0; i < sorted.size() && order.size() == i; i++) {
+      String[] one = (String[]) sorted.get(i);
+      SortDirection direction = one[1].equals("asc") ? (SortDirection) Ascending$.MODULE$ : (SortDirection) Descending$.MODULE$;
+      NullOrdering nulls = one[2].equals("nulls first") ? (NullOrdering) NullsFirst$.MODULE$ : (NullOrdering) NullsLast$.MODULE$;
+      for (int j = 0; j < scan.output().size(); j++) {
+        Attribute column = (Attribute) scan.output().apply(j);
+        if (column.name().equals(one[0])) order.add(new SortOrder(column, direction, nulls, Lists.seq(new ArrayList())));
+      }
+    }
+    return Lists.seq(order);
   }
 
   /** The values of a file in some fields, as those of transforms that these are finer than, or equal to. */
@@ -241,7 +275,9 @@ class Grouping {
       if (!divisions.containsKey(one.getValue())) divisions.put(one.getValue(), new Division((List) one.getValue()));
       Division division = (Division) divisions.get(one.getValue());
       Member member = member((FileSourceScanExec) one.getKey());
-      GroupedScan scan = new GroupedScan((SparkPlan) one.getKey(), new Groups(division, member), Lists.seq(member.columns));
+      Groups groups = new Groups(division, member);
+      Seq order = Settings.tellsOrder() && groups.areOfOneFile() ? member.partitions.order() : Lists.seq(new ArrayList());
+      GroupedScan scan = new GroupedScan((SparkPlan) one.getKey(), groups, Lists.seq(member.columns), order);
       scan.copyTagsFrom((SparkPlan) one.getKey());
       replaced.put(one.getKey(), scan);
     }
@@ -445,6 +481,7 @@ class ReplaceScans extends AbstractFunction1 {
 /** Which values go to which task, for all scans that are divided together. */
 class Division {
   private static final long MOST_BYTES = 64L << 20;
+  private static final long FEW_BYTES = 1L << 20;
   private final HashMap tasks = new HashMap();
   final int count;
   private final String label;
@@ -468,9 +505,23 @@ class Division {
     }
     Member first = (Member) members.get(0);
     int cores = first.partitions.scan.relation().sparkSession().sparkContext().defaultParallelism();
-    count = (int) Math.max(1, Math.min(sizes.size(), Math.max(2L * cores, total / MOST_BYTES)));
+    // A task for each group keeps the order of its file; groups of less than so many bytes are sorted sooner than started.
+    long most = isOfOrderedFiles(members) ? Math.max(64L * cores, total / FEW_BYTES) : 0;
+    count = (int) Math.max(1, sizes.size() <= most ? sizes.size() : Math.min(sizes.size(), Math.max(2L * cores, total / MOST_BYTES)));
     fill(sizes);
     label = digest();
+  }
+
+  /** Whether some scan has one sorted file in each group, and is to tell its order. */
+  private boolean isOfOrderedFiles(List members) {
+    if (!Settings.tellsOrder()) return false;
+    for (int i = 0; i < members.size(); i++) {
+      Member member = (Member) members.get(i);
+      HashSet keys = new HashSet();
+      for (int file = 0; file < member.partitions.paths.size(); file++) keys.add(member.partitions.key(file, member.fields, transforms));
+      if (!keys.isEmpty() && keys.size() == member.partitions.paths.size() && !member.partitions.order().isEmpty()) return true;
+    }
+    return false;
   }
 
   /** The task of a file of a scan. */
@@ -692,6 +743,11 @@ class Groups {
     }
   }
 
+  /** Whether no task reads more than one file. */
+  boolean areOfOneFile() {
+    return new HashSet(tasks.values()).size() == tasks.size();
+  }
+
   Partition[] divided(Partition[] partitions) {
     ArrayList[] files = new ArrayList[division.count];
     for (int i = 0; i < files.length; i++) files[i] = new ArrayList();
@@ -705,6 +761,8 @@ class Groups {
     }
     Partition[] divided = new Partition[files.length];
     for (int i = 0; i < files.length; i++) {
+      // Rows come in the order of their file: Spark has put its largest parts first.
+      Collections.sort(files[i], new InOrderOfRows());
       divided[i] = new FilePartition(i, (PartitionedFile[]) files[i].toArray(new PartitionedFile[0]));
     }
     return divided;
@@ -723,17 +781,30 @@ class Groups {
   }
 }
 
+/** Parts of files, file by file, from its first rows on. */
+class InOrderOfRows implements Comparator {
+  public int compare(Object one, Object other) {
+    PartitionedFile first = (PartitionedFile) one;
+    PartitionedFile second = (PartitionedFile) other;
+    int byFile = first.urlEncodedPath().compareTo(second.urlEncodedPath());
+    return byFile == 0 ? Long.compare(first.start(), second.start()) : byFile;
+  }
+}
+
 /** A scan whose tasks read the files of whole groups. */
 public class GroupedScan extends SparkPlan {
   private final SparkPlan scan;
   private final Groups groups;
   private final Seq columns;
+  private final Seq order;
   private transient RDD divided;
 
-  public GroupedScan(SparkPlan scan, Groups groups, Seq columns) {
+  /** `order` is that of the rows of each task; nothing if there is none. */
+  public GroupedScan(SparkPlan scan, Groups groups, Seq columns, Seq order) {
     this.scan = scan;
     this.groups = groups;
     this.columns = columns;
+    this.order = order;
   }
 
   /** Where an RDD keeps its partitions. */
@@ -751,12 +822,13 @@ public class GroupedScan extends SparkPlan {
   public boolean supportsColumnar() { return scan.supportsColumnar(); }
   public Option vectorTypes() { return scan.vectorTypes(); }
   public Partitioning outputPartitioning() { return new GroupedPartitioning(groups.division, columns); }
+  public Seq outputOrdering() { return order; }
   public String nodeName() { return "GroupedFiles"; }
-  public int productArity() { return 3; }
+  public int productArity() { return 4; }
   public boolean canEqual(Object other) { return other instanceof GroupedScan; }
 
   public Object productElement(int place) {
-    return place == 0 ? (Object) scan : place == 1 ? (Object) groups : (Object) columns;
+    return place == 0 ? (Object) scan : place == 1 ? (Object) groups : place == 2 ? (Object) columns : (Object) order;
   }
 
   public Seq children() {
@@ -766,7 +838,7 @@ public class GroupedScan extends SparkPlan {
   }
 
   public TreeNode withNewChildrenInternal(IndexedSeq children) {
-    return new GroupedScan((SparkPlan) children.head(), groups, columns);
+    return new GroupedScan((SparkPlan) children.head(), groups, columns, order);
   }
 
   public RDD doExecute() {
@@ -803,6 +875,6 @@ public class GroupedScan extends SparkPlan {
   public boolean equals(Object other) {
     if (!(other instanceof GroupedScan)) return false;
     GroupedScan that = (GroupedScan) other;
-    return scan.equals(that.scan) && groups.equals(that.groups) && columns.equals(that.columns);
+    return scan.equals(that.scan) && groups.equals(that.groups) && columns.equals(that.columns) && order.equals(that.order);
   }
 }
