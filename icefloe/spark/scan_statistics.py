@@ -30,6 +30,9 @@ _WITH_BOUNDS = (
 _COUNTED = (types.IntegerType, types.LongType, types.DateType, types.TimestampType, types.TimestamptzType)
 _MOST_OF_ALL = 0.9
 """The part of all values that files may have between their bounds, in the middle, if a few values are to leave out some of them."""
+_FEW_FILES = 4
+_FEW_BYTES = 256 << 20
+"""Fewer files of less than this are read at once: to wait for keys, and to ask for the files of them, mostly takes longer."""
 _WITHOUT_BOUNDS = (types.StringType, types.BinaryType)
 """Spark asks for no bounds of these."""
 
@@ -143,7 +146,10 @@ def statistics_of(scan: TableScan, columns: Mapping[str, NestedField], where: Ex
 
 
 def may_choose_files(scan: TableScan, field: NestedField, where: Expression) -> bool:
-    """Whether some values of a column are likely to leave out files: not if nearly all files have values from end to end."""
+    """Whether some values of a column are likely to leave out files, and enough of them to be worth a question.
+
+    Not if nearly all files have values from end to end, and not of few files that are soon read.
+    """
     partitions = (each for spec in scan.metadata.partition_specs for each in spec.fields)
     if any(field.field_id in each.source_ids and not isinstance(each.transform, VoidTransform) for each in partitions):
         return True
@@ -154,14 +160,17 @@ def may_choose_files(scan: TableScan, field: NestedField, where: Expression) -> 
     if plan is None:
         return False
     bounds: list[pa.Table] = []
+    files = size = 0
     with plan:
         for batch in plan:
+            files += len(batch)
+            size += pc.sum(batch.files.column("file_size_in_bytes")).as_py() or 0
             lower = batch.files.lower_bounds(field.field_id, field.field_type)
             upper = batch.files.upper_bounds(field.field_id, field.field_type)
             if lower is not None and upper is not None:
                 bounds.append(pa.table({"lower": _counts(lower), "upper": _counts(upper)}).drop_null())
     known = pa.concat_tables(bounds) if bounds else None
-    if not known:
+    if not known or (files < _FEW_FILES and size < _FEW_BYTES):
         return False
     lower, upper = (known[name].to_numpy().astype(float) for name in ("lower", "upper"))
     widest = upper.max() - lower.min()

@@ -1,14 +1,18 @@
 """What Spark's optimizer learns of our scans, seen in plans and in the files that are read; answers are the same without it."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from icefloe.expressions import AlwaysTrue
 from icefloe.inspect import MetadataScan
+from icefloe.spark import scan_statistics
 from icefloe.spark.connect import connect
 from icefloe.spark.jvm import door
+from icefloe.spark.scan_statistics import may_choose_files
 from icefloe.spark.session import Session
 from tests.spark.reading import delete_equal, new_catalog
 from tests.spark.sessions import settings
@@ -310,3 +314,20 @@ def test_metadata_tables_are_read_when_a_query_needs_them(ice: Session, monkeypa
     )
     assert joined.first()[0] == DAYS
     assert ice.sql("SELECT * FROM db.identity.snapshots").count() == DAYS
+
+
+def test_files_are_asked_for_by_keys_where_that_may_pay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = new_catalog(tmp_path).create_table("db.t", "id long, v long")
+
+    def is_asked(name: str) -> bool:
+        return may_choose_files(table.scan(), table.schema().find_field(name), AlwaysTrue())
+
+    for number in range(4):
+        assert not is_asked("id"), "few files, and small ones"
+        table.append(pa.table({"id": [10 * number, 10 * number + 9], "v": [0, 100]}))
+    assert is_asked("id")
+    assert not is_asked("v"), "all files have values from end to end"
+    table.delete("id < 10")
+    assert not is_asked("id")
+    monkeypatch.setattr(scan_statistics, "_FEW_BYTES", 1_000)
+    assert is_asked("id"), "few files, and large ones"
