@@ -4,7 +4,7 @@ A filter on partition fields is asked of the partition summaries, one on `conten
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress
 
 import numpy as np
@@ -16,6 +16,9 @@ from icefloe.inspect.request import MetadataRequest
 from icefloe.partitioning import transforms as tr
 from icefloe.schema import IcebergType, Schema, StructType
 from icefloe.storage import identity
+
+_MOST_BYTES_KEPT = 16 << 20
+"""Of manifests as they are in files."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,6 +78,9 @@ def manifests_to_read(
         sources = {snapshot_id: request.source(snapshot_id) for snapshot_id, _ in request.manifests}
         return [(sources[snapshot_id], manifest) for snapshot_id, manifest in request.manifests]
     sourced = [pair for pair in _manifests_of(request) if is_needed(pair[1])]
+    if sum(manifest.manifest_length for _, manifest in sourced) > _MOST_BYTES_KEPT:
+        # They are read once; what plans have read stays in memory.
+        sourced = [(replace(source, cache=None), manifest) for source, manifest in sourced]
     if not request.is_filtered or not sourced:
         return sourced
     return list(compress(sourced, _might_match(request, [manifest for _, manifest in sourced], partition, struct)))

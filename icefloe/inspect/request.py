@@ -1,7 +1,7 @@
 """One reading of a metadata table: of which snapshots, which rows and columns; and how columns come to have the types asked for."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import pyarrow as pa
@@ -38,6 +38,8 @@ class MetadataRequest:
     """Manifests whose files are not asked for, by path."""
     manifests: tuple[tuple[int, mf.ManifestFile], ...] | None = None
     """The manifests to read, with the snapshots that they are of, if somebody has chosen them already."""
+    cache: mf.ManifestCache | None = field(default=None, compare=False, repr=False)
+    """Where lists, and the manifests of few files, are kept for the next one who asks."""
 
     @cached_property
     def filter_schema(self) -> Schema:
@@ -62,8 +64,8 @@ class MetadataRequest:
         return max(1, min(self.workers, self.read_ahead_bytes // (2 * max(1, largest))))
 
     def source(self, snapshot_id: int) -> planning.ManifestSource:
-        """Where the manifests of a snapshot come from; they are read once, so nothing is kept of them."""
-        return planning.ManifestSource(self.metadata, self.storage, snapshot_id, self.metadata.schema())
+        """Where the manifests of a snapshot come from."""
+        return planning.ManifestSource(self.metadata, self.storage, snapshot_id, self.metadata.schema(), self.cache)
 
     def matching(self, rows: pa.RecordBatch) -> pa.Array:
         """For each row of a batch that has the columns of the filter, whether it matches."""

@@ -2,13 +2,13 @@
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypedDict, Unpack
 
 import pyarrow as pa
 
-from icefloe import errors, expressions as ex, metadata as md, planning
+from icefloe import errors, expressions as ex, manifests as mf, metadata as md, planning
 from icefloe.inspect.partition_statistics import partition_statistics_table
 from icefloe.inspect.parts import MetadataPart, batches_of, parts_of
 from icefloe.inspect.request import MetadataRequest
@@ -60,6 +60,7 @@ class MetadataScan:
     as_of: int | dt.datetime | None = None
     skipped_manifests: frozenset[str] = frozenset()
     """Manifests whose files and entries are left out, by path: for those who know them already."""
+    cache: mf.ManifestCache | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.name not in TABLE_NAMES:
@@ -114,6 +115,7 @@ class MetadataScan:
             planning.scan_options(self.options, self.metadata.properties).workers,
             read_ahead_bytes,
             self.skipped_manifests,
+            cache=self.cache,
         )
 
     def _snapshots(self) -> tuple[md.Snapshot, ...]:
@@ -130,14 +132,22 @@ class Inspect:
     take its id, a `ref`, or `as_of`; without one they are of the current snapshot, and empty if there is none.
     """
 
-    def __init__(self, metadata: md.TableMetadata, storage: Storage, metadata_location: str | None = None) -> None:
+    def __init__(
+        self,
+        metadata: md.TableMetadata,
+        storage: Storage,
+        metadata_location: str | None = None,
+        cache: mf.ManifestCache | None = None,
+    ) -> None:
         self._metadata = metadata
         self._storage = storage
         self._location = metadata_location
+        self._cache = cache
 
     def scan(self, name: str, snapshot_id: int | None = None, **what: Unpack[Travel]) -> MetadataScan:
         """A metadata table by name, to be had as a table or as a stream."""
-        return MetadataScan(name, self._metadata, self._storage, self._location, snapshot_id, **what)
+        scan = MetadataScan(name, self._metadata, self._storage, self._location, snapshot_id, **what)
+        return replace(scan, cache=self._cache)
 
     def entries(self, snapshot_id: int | None = None, **what: Unpack[Travel]) -> pa.Table:
         """The entries of a snapshot's manifests, those of removed files too."""

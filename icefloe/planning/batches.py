@@ -83,6 +83,18 @@ class ScanBatch:
             tasks = self._recent.keep(block, list(self._fields(block * _ROWS_AT_ONCE, _ROWS_AT_ONCE)))
         return tasks[index]
 
+    def first(self, count: int) -> "ScanBatch":
+        """The first files alone, so that no others are made with them."""
+        if count >= len(self):
+            return self
+        return replace(
+            self,
+            files=self.files.slice(0, count),
+            groups=self.groups.at(np.arange(count)),
+            residual_of=self.residual_of[:count],
+            deletes=None if self.deletes is None else self.deletes[:count],
+        )
+
     def rows_until(self, limit: int) -> tuple[int, int]:
         """How many files are enough for `limit` rows, counting those that need no look at rows, and the rows of those."""
         is_exact = self._needs_no_look[self.residual_of]

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Self
 
 import pyarrow.compute as pc
@@ -138,7 +137,7 @@ class Plan:
                     yield from batch.tasks()
                     continue
                 enough, rows = batch.rows_until(limit)
-                yield from islice(batch.tasks(), enough)
+                yield from batch.first(enough).tasks()
                 if rows >= limit:
                     return
                 limit -= rows

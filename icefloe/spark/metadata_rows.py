@@ -6,7 +6,7 @@ and files that they can reach; they never get keys of encrypted tables.
 
 import pickle
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -106,7 +106,7 @@ def _sender(spark: SparkSession) -> SparkSession:
 
 def _spread(spark: SparkSession, scan: MetadataScan, parts: Sequence[MetadataPart]) -> DataFrame:
     """The rows as tasks read them, one for each part."""
-    request = scan.request()
+    request = replace(scan, cache=None).request()
     shown = spark_schema(request.arrow_schema)
     read = _PartRows(request, tuple(map(pickle.dumps, parts)), task_schema(shown))
     return spark.range(0, len(parts), 1, max(1, len(parts))).mapInArrow(read, shown)

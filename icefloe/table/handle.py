@@ -366,7 +366,7 @@ class Table(TableChanges):
     @property
     def inspect(self) -> Inspect:
         """The metadata tables: `table.inspect.files()`, `table.inspect.partitions()` and so on."""
-        return Inspect(self.metadata, self.storage, self.metadata_location)
+        return Inspect(self.metadata, self.storage, self.metadata_location, self._caches.manifests)
 
     # -- changes
 
