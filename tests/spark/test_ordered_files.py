@@ -17,6 +17,7 @@ from tests.spark.test_partition_groups import ON, nodes
 TELLS = ON | {"spark.sql.iceberg.planning.preserve-data-ordering": "true"}
 TABLES: dict[str, tuple[list[str], list[str]]] = {
     "by_id": (["bucket(4, id)"], ["id"]),
+    "inserted": (["bucket(4, id)"], ["id"]),
     "same": (["bucket(4, id)"], ["id asc nulls first", "v"]),
     "last": (["bucket(4, id)"], ["id asc nulls last"]),
     "down": (["bucket(4, id)"], ["id desc nulls last"]),
@@ -46,7 +47,7 @@ def rows_of(seed: int, count: int) -> pa.Table:
 
 @pytest.fixture(scope="module")
 def ice(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    """Tables of some rows, of one file for each partition unless written twice, and the same rows as Parquet."""
+    """Tables of some rows, of one file for each partition unless written twice, by us or by Spark, and the same rows as Parquet."""
     folder = tmp_path_factory.mktemp("ordered")
     with connect(new_catalog(folder), spark=spark) as session:
         for place, (name, (spec, order)) in enumerate(TABLES.items()):
@@ -61,7 +62,11 @@ def ice(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sessio
                     "write.parquet.row-group-size-bytes": "2000",
                 },
             )
-            table.append(rows_of(place, ROWS))
+            if name == "inserted":
+                spark.createDataFrame(rows_of(place, ROWS)).repartition(3).createOrReplaceTempView("source")
+                session.sql("INSERT INTO db.inserted SELECT * FROM source")
+            else:
+                table.append(rows_of(place, ROWS))
             if name == "twice":
                 table.append(rows_of(100, 20))
             if name == "mixed":
@@ -102,6 +107,7 @@ CASES = [
     (JOIN.format("by_id", "INNER", "same"), 0),
     (JOIN.format("by_id", "FULL OUTER", "same"), 0),
     (JOIN.format("by_id", "LEFT", "same") + " WHERE a.v < 9", 0),
+    (JOIN.format("inserted", "FULL OUTER", "same"), 0),
     (JOIN.format("by_id", "INNER", "last"), 1),
     (JOIN.format("down", "INNER", "same"), 1),
     (JOIN.format("twice", "INNER", "same"), 1),

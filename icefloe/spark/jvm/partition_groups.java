@@ -102,7 +102,7 @@ class Settings {
     return isSet("spark.sql.sources.v2.bucketing.allowCompatibleTransforms.enabled", "false");
   }
 
-  /** Whether tasks that read one sorted file each say so; Java's setting, off as there, since some writers call files sorted that are not. */
+  /** Whether tasks that read one sorted file each say so; Java's name for it; off by default, since it relies on what writers said. */
   static boolean tellsOrder() {
     return isSet("spark.sql.iceberg.planning.preserve-data-ordering", "false");
   }
