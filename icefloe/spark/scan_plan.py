@@ -102,6 +102,16 @@ _SHARED: MutableMapping[ManifestCache, _Shared] = WeakKeyDictionary()
 """By where the manifests are kept."""
 
 
+def _shared(scan: TableScan) -> _Shared:
+    """What a scan shares with others; nothing if it keeps no manifests."""
+    shared = None if scan.cache is None else _SHARED.get(scan.cache)
+    if shared is None:
+        shared = _Shared()
+        if scan.cache is not None:
+            shared = _SHARED.setdefault(scan.cache, shared)
+    return shared
+
+
 def shape_of(scan: TableScan) -> SnapshotShape | None:
     """What a scan's snapshot consists of, from its manifest list, its delete manifests and some of its data manifests.
 
@@ -115,11 +125,8 @@ def shape_of(scan: TableScan) -> SnapshotShape | None:
         if said.get(totals.TOTAL_EQUALITY_DELETES) != "0":
             return None
         return SnapshotShape(has_position_deletes=said.get(totals.TOTAL_DELETE_FILES) != "0")
-    if scan.cache is None:
-        return _shape_of_manifests(scan, snapshot)
-    shapes = _SHARED.setdefault(scan.cache, _Shared()).shapes
     place = scan.metadata.table_uuid, snapshot.snapshot_id, snapshot.manifest_list, scan.schema.schema_id
-    return shapes.load(place, lambda: _shape_of_manifests(scan, snapshot))
+    return _shared(scan).shapes.load(place, lambda: _shape_of_manifests(scan, snapshot))
 
 
 def _shape_of_manifests(scan: TableScan, snapshot: Snapshot) -> SnapshotShape:
@@ -178,8 +185,7 @@ class ScanPlans:
         self.kinds = kinds
         self._hidden = {} if hidden is None else hidden
         self._plans: BoundedCache[Expression, dict[FileKind, list[FileScanTask]]] = BoundedCache(_PLANS_KEPT)
-        shared = _Shared() if scan.cache is None else _SHARED.setdefault(scan.cache, _Shared())
-        self._deletes = DeleteLoader(scan.metadata, scan.storage, shared.deletes)
+        self._deletes = DeleteLoader(scan.metadata, scan.storage, _shared(scan).deletes)
         self.report: ScanReport | None = None
         """What the newest plan did."""
 
