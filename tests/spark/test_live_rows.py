@@ -5,7 +5,10 @@ Each case is asked twice: with the reader that leaves deleted rows out, and with
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
@@ -161,3 +164,76 @@ def test_a_long_answer_comes_in_pieces(ice: Session, monkeypatch: pytest.MonkeyP
         # Asked again, since nothing that came in pieces is kept.
         assert sorted(map(tuple, rows.filter("k >= 0").collect())) == expected
         assert bool(pieces) == (most < 64 << 20)
+
+
+SIMPLE = {
+    "boolean": lambda n: n % 3 == 0,
+    "int": lambda n: n - 7,
+    "long": lambda n: n * 10**12,
+    "float": lambda n: n / 4,
+    "double": lambda n: n / 8,
+    "decimal(5, 2)": lambda n: Decimal(n % 99_999).scaleb(-2),
+    "decimal(15, 3)": lambda n: Decimal(n * 10**9).scaleb(-3),
+    "decimal(30, 5)": lambda n: Decimal(n * 10**20).scaleb(-5),
+    "date": lambda n: date(2020, 1, 1) + timedelta(n),
+    "timestamp": lambda n: datetime(2020, 1, 1) + timedelta(minutes=n),
+    "timestamptz": lambda n: datetime(2020, 1, 1, tzinfo=UTC) + timedelta(minutes=n),
+    "string": lambda n: "x" * (n % 20) + str(n),
+    "binary": lambda n: bytes([n % 256]) * (n % 5) + str(n).encode(),
+    "fixed[4]": lambda n: n.to_bytes(4),
+    "uuid": lambda n: UUID(int=n).bytes,
+    "struct<a: int, b: struct<c: string>>": lambda n: {"a": n, "b": {"c": str(n)} if n % 4 else None},
+    "list<long>": lambda n: list(range(n % 4)),
+    "map<string, int>": lambda n: [(f"k{each}", n) for each in range(n % 3)],
+}
+"""A value of each type for a number."""
+ROWS = 6_000
+
+
+@pytest.mark.parametrize("mode", ["batches", "small batches", "off the heap", "rows of vectors", "no generated code"])
+def test_all_types_keep_their_values_and_nulls(ice: Session, mode: str) -> None:
+    """Columns with a dictionary and without, with nulls and without, constants, and columns that the file lacks."""
+    random = np.random.default_rng(sum(map(ord, mode)))
+    name = f"all_types_{'_'.join(mode.split())}"
+    columns, values = {"k": "long"}, {"k": list(range(ROWS))}
+    for index, (column_type, made) in enumerate(SIMPLE.items()):
+        for kind, numbers in {
+            "few": random.integers(0, 9, ROWS),
+            "many": random.permutation(ROWS),
+            "same": np.full(ROWS, 5),
+        }.items():
+            is_null = random.random(ROWS) < (0.3 if kind != "same" else 0)
+            columns[f"{kind}_{index}"] = column_type
+            values[f"{kind}_{index}"] = [
+                None if null else made(n) for n, null in zip(numbers.tolist(), is_null.tolist(), strict=True)
+            ]
+    schema = ", ".join(f"{column} {column_type}" for column, column_type in columns.items())
+    table = ice.catalog.create_table(("db", name), schema, properties={"format-version": "3"})
+    whole = pa.table(values, table.scan().to_arrow().schema)
+    table.append(whole)
+    with table.update_schema() as change:
+        change.add_column("missing", "int")
+        change.add_column("later", "string", default_value="so be it")
+    [path] = [task.file.file_path for task in table.scan().plan_files()]
+    deleted = np.flatnonzero(random.random(ROWS) < 0.1)
+    table.update_snapshot().row_delta(Planned.on(table.metadata), vectors={path: deleted})
+    live = np.setdiff1d(np.arange(ROWS), deleted)
+    expected = whole.take(live)
+    expected = expected.append_column("missing", pa.nulls(len(live), pa.int32()))
+    expected = expected.append_column("later", pa.array(["so be it"] * len(live)))
+    for index, column in enumerate(expected.schema):
+        if columns.get(column.name) == "uuid":
+            texts = [None if each is None else str(each) for each in expected[index].to_pylist()]
+            expected = expected.set_column(index, column.name, pa.array(texts))
+    for reader, enabled in READERS.items():
+        with settings(ice.spark, {**MODES[mode], door.ENABLED: enabled}):
+            frame = ice.table(table.name(), options={"read.engine": "native"})
+            for names in (
+                expected.schema.names,
+                ["k", "few_11", "many_1"],
+                ["many_15", "k"],
+                ["missing", "later", "k"],
+            ):
+                rows = frame.select(*names).toArrow().sort_by("k")
+                wanted = expected.select(names)
+                assert rows.cast(wanted.schema).equals(wanted), (reader, mode, names)

@@ -1,9 +1,10 @@
 // Spark's Parquet format for files of which some rows are deleted: only the others come out.
 //
 // Its reader replaces the generator of row positions in Spark's vectorized reader by one that keeps, for each batch, which rows
-// are live, and gives the batch on with its columns mapped through them. Positions are exact where row groups and pages are
-// skipped, as Spark's reader announces the row ranges that it reads. The deleted rows come with the file, as a portable 32-bit
-// roaring bitmap. So does the key of an encrypted file, which Parquet's library asks a class of ours for.
+// are live, and moves them to the front of the batch's own columns; nested columns are mapped through them instead. So the code
+// that Spark generates for a query is that of plain Parquet, and Java's compiler makes the same of it. Positions are exact where
+// row groups and pages are skipped, as Spark's reader announces the row ranges that it reads. The deleted rows come with the file,
+// as a portable 32-bit roaring bitmap. So does the key of an encrypted file, which Parquet's library asks a class of ours for.
 package PACKAGE;
 
 import java.io.Closeable;
@@ -34,10 +35,24 @@ import org.apache.spark.sql.execution.datasources.parquet.ParquetUtils;
 import org.apache.spark.sql.execution.datasources.parquet.VectorizedParquetRecordReader;
 import org.apache.spark.sql.execution.vectorized.WritableColumnVector;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.BinaryType;
+import org.apache.spark.sql.types.BooleanType;
+import org.apache.spark.sql.types.ByteType;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.DoubleType;
+import org.apache.spark.sql.types.FloatType;
+import org.apache.spark.sql.types.IntegerType;
+import org.apache.spark.sql.types.LongType;
+import org.apache.spark.sql.types.ShortType;
+import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.TimestampNTZType;
+import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarArray;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
@@ -123,11 +138,12 @@ class LiveRowsFormat extends ParquetFileFormat {
     return all;
   }
 
-  /** Columns of files may come through a mapping; constants need none. */
+  /** Those of Spark's reader, but for columns that come through a mapping. */
   public Option vectorTypes(StructType required, StructType constants, SQLConf conf) {
-    ArrayList names = new ArrayList();
-    for (int i = 0; i < required.length(); i++) names.add(ColumnVector.class.getName());
-    for (int i = 0; i < constants.length(); i++) names.add("org.apache.spark.sql.execution.vectorized.ConstantColumnVector");
+    ArrayList names = new ArrayList(CollectionConverters.asJava((Seq) super.vectorTypes(required, constants, conf).get()));
+    for (int i = 0; i < required.length(); i++) {
+      if (!Live.isMoved(required.fields()[i].dataType())) names.set(i, ColumnVector.class.getName());
+    }
     return Option.apply(CollectionConverters.asScala(names).toSeq());
   }
 
@@ -227,7 +243,7 @@ class LiveVectors extends AbstractFunction1 implements Serializable {
       VectorizedParquetRecordReader vectors = (VectorizedParquetRecordReader) SparkReader.wrapped().get(batches);
       SparkReader.generator().set(vectors, live);
       if (!inBatches) vectors.enableReturningBatches();
-      MappedBatches mapped = new MappedBatches(batches, live, ((PartitionedFile) file).partitionValues().numFields());
+      LiveBatches mapped = new LiveBatches(batches, live, ((PartitionedFile) file).partitionValues().numFields());
       return inBatches ? (Object) mapped : (Object) new RowsOfBatches(mapped);
     } catch (Exception e) {
       batches.close();
@@ -310,7 +326,7 @@ class LivePositions extends ParquetRowIndexUtil.RowIndexGenerator {
 }
 
 /** The batches of Spark's reader, with live rows only. */
-class MappedBatches implements scala.collection.Iterator, Closeable {
+class LiveBatches implements scala.collection.Iterator, Closeable {
   private final RecordReaderIterator batches;
   private final LivePositions live;
   private final int constants;
@@ -318,7 +334,7 @@ class MappedBatches implements scala.collection.Iterator, Closeable {
   private int[] rows;
   private ColumnarBatch mapped;
 
-  MappedBatches(RecordReaderIterator batches, LivePositions live, int constants) {
+  LiveBatches(RecordReaderIterator batches, LivePositions live, int constants) {
     this.batches = batches;
     this.live = live;
     this.constants = constants;
@@ -334,14 +350,24 @@ class MappedBatches implements scala.collection.Iterator, Closeable {
     if (batch != real || rows != live.rows) {
       real = batch;
       rows = live.rows;
-      ColumnVector[] columns = new ColumnVector[batch.numCols()];
-      for (int i = 0; i < columns.length; i++) {
-        columns[i] = i < columns.length - constants ? new MappedVector(batch.column(i), rows) : batch.column(i);
-      }
-      mapped = new ColumnarBatch(columns);
+      mapped = mapped(batch);
+    }
+    int first = 0;
+    while (first < live.count && rows[first] == first) first++;
+    for (int i = 0; i < batch.numCols() - constants; i++) {
+      if (mapped.column(i) == batch.column(i)) Live.move((WritableColumnVector) batch.column(i), rows, first, live.count);
     }
     mapped.setNumRows(live.count);
     return mapped;
+  }
+
+  private ColumnarBatch mapped(ColumnarBatch batch) {
+    ColumnVector[] columns = new ColumnVector[batch.numCols()];
+    for (int i = 0; i < columns.length; i++) {
+      ColumnVector column = batch.column(i);
+      columns[i] = i >= columns.length - constants || Live.isMoved(column.dataType()) ? column : new MappedVector(column, rows);
+    }
+    return new ColumnarBatch(columns);
   }
 
   public void close() {
@@ -349,13 +375,96 @@ class MappedBatches implements scala.collection.Iterator, Closeable {
   }
 }
 
+/** Moves the live rows of a column to its front. Spark's reader fills the column anew for its next batch. */
+class Live {
+  /** Whether rows of a type are moved: those whose value is in one place of the column. */
+  static boolean isMoved(DataType type) {
+    if (type instanceof DecimalType) return ((DecimalType) type).precision() <= Decimal.MAX_LONG_DIGITS();
+    return type instanceof LongType || type instanceof IntegerType || type instanceof DoubleType || type instanceof FloatType
+        || type instanceof StringType || type instanceof BinaryType || type instanceof DateType || type instanceof TimestampType
+        || type instanceof TimestampNTZType || type instanceof BooleanType || type instanceof ShortType || type instanceof ByteType;
+  }
+
+  /** Row `rows[i]` becomes row `i`, for all from the first one that moves. */
+  static void move(WritableColumnVector column, int[] rows, int first, int count) {
+    if (column.hasNull()) nulls(column, rows, first, count);
+    DataType type = column.dataType();
+    if (column.hasDictionary()) {
+      ints(column.getDictionaryIds(), rows, first, count);
+    } else if (type instanceof StringType || type instanceof BinaryType) {
+      texts(column, rows, first, count);
+    } else if (type instanceof IntegerType || type instanceof DateType || isShort(type)) {
+      ints(column, rows, first, count);
+    } else if (type instanceof DoubleType) {
+      doubles(column, rows, first, count);
+    } else if (type instanceof FloatType) {
+      floats(column, rows, first, count);
+    } else if (type instanceof BooleanType) {
+      booleans(column, rows, first, count);
+    } else if (type instanceof ShortType) {
+      shorts(column, rows, first, count);
+    } else if (type instanceof ByteType) {
+      bytes(column, rows, first, count);
+    } else {
+      longs(column, rows, first, count);
+    }
+  }
+
+  private static boolean isShort(DataType type) {
+    return type instanceof DecimalType && ((DecimalType) type).precision() <= Decimal.MAX_INT_DIGITS();
+  }
+
+  /** Only where it changes something, since a column counts its nulls as they are put, and constant ones are never emptied. */
+  private static void nulls(WritableColumnVector column, int[] rows, int first, int count) {
+    for (int i = first; i < count; i++) {
+      boolean isNull = column.isNullAt(rows[i]);
+      if (isNull == column.isNullAt(i)) continue;
+      if (isNull) column.putNull(i);
+      else column.putNotNull(i);
+    }
+  }
+
+  private static void longs(WritableColumnVector column, int[] rows, int first, int count) {
+    for (int i = first; i < count; i++) column.putLong(i, column.getLong(rows[i]));
+  }
+
+  private static void ints(WritableColumnVector column, int[] rows, int first, int count) {
+    for (int i = first; i < count; i++) column.putInt(i, column.getInt(rows[i]));
+  }
+
+  private static void doubles(WritableColumnVector column, int[] rows, int first, int count) {
+    for (int i = first; i < count; i++) column.putDouble(i, column.getDouble(rows[i]));
+  }
+
+  private static void floats(WritableColumnVector column, int[] rows, int first, int count) {
+    for (int i = first; i < count; i++) column.putFloat(i, column.getFloat(rows[i]));
+  }
+
+  private static void booleans(WritableColumnVector column, int[] rows, int first, int count) {
+    for (int i = first; i < count; i++) column.putBoolean(i, column.getBoolean(rows[i]));
+  }
+
+  private static void shorts(WritableColumnVector column, int[] rows, int first, int count) {
+    for (int i = first; i < count; i++) column.putShort(i, column.getShort(rows[i]));
+  }
+
+  private static void bytes(WritableColumnVector column, int[] rows, int first, int count) {
+    for (int i = first; i < count; i++) column.putByte(i, column.getByte(rows[i]));
+  }
+
+  /** Texts stay where they are; a row has their place. */
+  private static void texts(WritableColumnVector column, int[] rows, int first, int count) {
+    for (int i = first; i < count; i++) column.putArray(i, column.getArrayOffset(rows[i]), column.getArrayLength(rows[i]));
+  }
+}
+
 /** The rows of batches, for plans that take one at a time. */
 class RowsOfBatches implements scala.collection.Iterator, Closeable {
-  private final MappedBatches batches;
+  private final LiveBatches batches;
   private ColumnarBatch batch;
   private int row;
 
-  RowsOfBatches(MappedBatches batches) {
+  RowsOfBatches(LiveBatches batches) {
     this.batches = batches;
   }
 
