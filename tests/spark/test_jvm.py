@@ -1,8 +1,10 @@
 """Java classes that are compiled in the JVM of Spark: once, for the driver and for tasks; and what happens where that cannot be."""
 
+import io
 import logging
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from uuid import uuid4
 import pytest
 
 from icefloe.spark.jvm import door
+from icefloe.spark.jvm.kept_classes import packed
 from icefloe.spark.shape_writes import FIRST_WITH_SHAPES
 from icefloe.spark.spark_sessions import held_clone, hold_clones
 from tests.spark.conftest import SPARK
@@ -35,9 +38,11 @@ WRONG = WORKING.replace("scala.Function1", "scala.NoSuchType")
 
 
 @pytest.fixture
-def given(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
-    """Gives a text to the door, under a name that is returned."""
+def given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], str]:
+    """Gives a text to the door, under a name that is returned; its classes are kept in a folder of the test."""
     texts: dict[str, str] = {}
+    monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     monkeypatch.setattr(door, "text", texts.__getitem__)
 
     def give(text: str) -> str:
@@ -69,6 +74,75 @@ def test_classes_are_compiled_once_and_known_to_tasks(spark: Any, given: Callabl
     assert entry.equals(door.entry(spark, name, in_tasks=True))
     assert spark.sparkContext._jsc.sc().listJars().size() == jars.size()
     assert doubled(spark, entry.twice()) == [2, 4, 6]
+
+
+def kept_files(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.jar"))
+
+
+def forget(spark: Any, name: str) -> None:
+    """Leave the JVM without a text, as another one would be."""
+    del door._UNITS[spark._jvm._gateway_client][name]
+
+
+def test_classes_are_kept_for_the_next_jvm(
+    spark: Any, given: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = given(WORKING)
+    assert door.entry(spark, name) is not None
+    [file] = kept_files(tmp_path)
+    assert file.name.startswith(f"{name}-")
+    forget(spark, name)
+    with monkeypatch.context() as patched:
+        patched.setattr(door, "_compiled", lambda *_: pytest.fail("it is compiled again"))
+        entry = door.entry(spark, name, in_tasks=True)
+        assert entry is not None
+        assert entry.greeting() == f"from {name}"
+        assert doubled(spark, entry.twice()) == [2, 4, 6]
+
+
+@pytest.mark.parametrize("damage", ["cut off", "other bytes", "not a class", "of another text", "gone"])
+def test_kept_classes_that_cannot_be_used_are_compiled_again(
+    spark: Any, given: Callable[[str], str], tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = given(WORKING)
+    assert door.entry(spark, name) is not None
+    [file] = kept_files(tmp_path)
+    whole = file.read_bytes()
+    match damage:
+        case "cut off":
+            file.write_bytes(whole[: len(whole) // 2])
+        case "other bytes":
+            file.write_bytes(whole[:200] + bytes(byte ^ 0xFF for byte in whole[200:400]) + whole[400:])
+        case "not a class":
+            classes = zipfile.ZipFile(io.BytesIO(whole)).namelist()
+            file.write_bytes(packed({each.removesuffix(".class"): b"no class" for each in classes}))
+        case "of another text":
+            file.write_bytes(packed({"icefloe_other.Entry": b"no class"}))
+        case "gone":
+            file.unlink()
+    forget(spark, name)
+    with caplog.at_level(logging.WARNING, "icefloe.spark"):
+        entry = door.entry(spark, name)
+    assert entry is not None
+    assert entry.greeting() == f"from {name}"
+    assert kept_files(tmp_path) == [file]
+    assert file.read_bytes() == whole
+    assert len(caplog.records) == (damage in ("not a class", "of another text"))
+
+
+def test_nothing_is_kept_of_what_cannot_be_used_or_where_python_keeps_nothing(
+    spark: Any, given: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert door.entry(spark, given(LACKING)) is None
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    assert door.entry(spark, given(WORKING)) is not None
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    blocked = tmp_path / "file"
+    blocked.touch()
+    monkeypatch.setattr(sys, "pycache_prefix", str(blocked))
+    assert door.entry(spark, given(WORKING)) is not None
+    assert kept_files(tmp_path) == []
 
 
 def test_a_session_with_artifacts_of_its_own(spark: Any, given: Callable[[str], str]) -> None:

@@ -3,7 +3,7 @@
 Each case is asked twice: with the reader that leaves deleted rows out, and with the test of each row that stands in for it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -166,7 +166,7 @@ def test_a_long_answer_comes_in_pieces(ice: Session, monkeypatch: pytest.MonkeyP
         assert bool(pieces) == (most < 64 << 20)
 
 
-SIMPLE = {
+SIMPLE: Mapping[str, Callable[[int], Any]] = {
     "boolean": lambda n: n % 3 == 0,
     "int": lambda n: n - 7,
     "long": lambda n: n * 10**12,

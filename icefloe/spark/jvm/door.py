@@ -1,8 +1,9 @@
 """The one door through which Java enters: source texts beside this module, compiled in the JVM of a running Spark.
 
 Spark ships a Java compiler, Janino, for the code that it generates. A text is compiled by it when a feature first needs it,
-against the very Spark that runs, and is kept for the life of that JVM. Tasks get the classes in a jar of a few
-kilobytes, which is written into Spark's own temporary folder, goes with it, and is fetched by executors with their first task.
+against the very Spark that runs, and is kept for the life of that JVM; what was compiled, for later ones of the same Spark, too
+(`kept_classes`). Tasks get the classes in a jar of a few kilobytes, which is written into Spark's own temporary folder, goes with
+it, and is fetched by executors with their first task.
 
 Whoever calls `entry` must be able to do without: it answers None on Spark Connect, where `spark.icefloe.jvm.enabled`
 is false, and where anything that is needed is missing, which is logged once.
@@ -17,8 +18,7 @@ type arguments, and generic types are best left out, with casts in their place.
 import hashlib
 import logging
 import threading
-import zipfile
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -26,11 +26,13 @@ from tempfile import mkdtemp
 from weakref import WeakKeyDictionary
 
 from py4j.java_gateway import GatewayClient, JavaObject
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from icefloe.spark.gateway import Gateway, analyzed
+from icefloe.spark.jvm import kept_classes
 from icefloe.spark.spark_sessions import forget_clones, is_classic, is_on as is_set
 
 logger = logging.getLogger("icefloe.spark")
@@ -52,6 +54,8 @@ class _Unit:
 
 _UNITS: MutableMapping[GatewayClient, dict[str, _Unit | None]] = WeakKeyDictionary()
 """Texts by name, for each connection to a JVM; None if the text cannot be used there. They outlive `spark.stop()`."""
+_PLATFORMS: MutableMapping[GatewayClient, str | None] = WeakKeyDictionary()
+"""What each JVM compiles against; None if classes cannot be kept for it."""
 _SENT: MutableMapping[SparkContext, dict[tuple[str, str | None], bool]] = WeakKeyDictionary()
 """Whether tasks know a package, in one session or in all."""
 _LOCK = threading.RLock()
@@ -75,7 +79,7 @@ def entry(spark: SparkSession, name: str, *, in_tasks: bool = False) -> JavaObje
     with _LOCK:
         units = _UNITS.setdefault(spark._jvm._gateway_client, {})
         if name not in units:
-            units[name] = _compiled(spark, name)
+            units[name] = _unit(spark, name)
         unit = units[name]
         if unit is None or (in_tasks and not _is_sent(spark, name, unit)):
             return None
@@ -104,25 +108,55 @@ def text(name: str) -> str:
     return files("icefloe.spark.jvm").joinpath(f"{name}.java").read_text("utf-8")
 
 
-def _compiled(spark: SparkSession, name: str) -> _Unit | None:
+def _unit(spark: SparkSession, name: str) -> _Unit | None:
+    """The classes of a text: those that were kept, or compiled now and kept if they do what they should."""
     try:
-        return _compile(spark, text(name))
+        source = text(name)
+        package = "icefloe_" + hashlib.sha256(source.encode()).hexdigest()[:16]
+        gateway = Gateway(spark)
+        platform = _platform(gateway)
+        kept = None if platform is None else kept_classes.Kept(name, source, platform)
+        if kept is not None and (classes := kept.load()) is not None:
+            try:
+                return _loaded(gateway, package, classes)
+            except Py4JError as error:
+                _log(f"the kept classes of {name} cannot be used", error)
+        unit = _loaded(gateway, package, _compiled(gateway, source.replace(_PACKAGE, f"package {package};", 1)))
+        if kept is not None:
+            kept.store(unit.classes)
+        return unit
     except Exception as error:  # noqa: BLE001  # Java throws anything, and every caller can do without
         _log(f"Spark's compiler does not take the Java classes of {name}", error)
         return None
 
 
-def _compile(spark: SparkSession, source: str) -> _Unit:
-    package = "icefloe_" + hashlib.sha256(source.encode()).hexdigest()[:16]
-    gateway = Gateway(spark)
+def _platform(gateway: Gateway) -> str | None:
+    """What classes are compiled against. The class path is long, and asked for once."""
+    client = gateway.spark._jvm._gateway_client
+    if client not in _PLATFORMS:
+        system = gateway.jvm.java.lang.System
+        java, class_path = (str(system.getProperty(key)) for key in ("java.version", "java.class.path"))
+        _PLATFORMS[client] = kept_classes.platform(java, class_path)
+    return _PLATFORMS[client]
+
+
+def _compiled(gateway: Gateway, source: str) -> dict[str, bytes]:
+    compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader())
+    compiler.cook(source)
+    return {str(class_name): bytes(code) for class_name, code in compiler.getBytecodes().items()}
+
+
+def _loaded(gateway: Gateway, package: str, classes: Mapping[str, bytes]) -> _Unit:
     jvm = gateway.jvm
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
-    compiler.cook(source.replace(_PACKAGE, f"package {package};", 1))
-    classes = {str(class_name): bytes(code) for class_name, code in compiler.getBytecodes().items()}
-    entry_class = compiler.getClassLoader().loadClass(f"{package}.Entry")
-    constructor = entry_class.getConstructor(gateway.new_array(jvm.java.lang.Class, 0))
-    return _Unit(package, constructor.newInstance(gateway.new_array(jvm.java.lang.Object, 0)), classes)
+    held = jvm.java.util.HashMap()
+    for class_name, code in classes.items():
+        held.put(class_name, code)
+    around = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    loader = jvm.org.codehaus.commons.compiler.util.reflect.ByteArrayClassLoader(held, around)
+    constructor = loader.loadClass(f"{package}.Entry").getConstructor(gateway.new_array(jvm.java.lang.Class, 0))
+    entry = constructor.newInstance(gateway.new_array(jvm.java.lang.Object, 0))
+    return _Unit(package, entry, dict(classes))
 
 
 def _is_sent(spark: SparkSession, name: str, unit: _Unit) -> bool:
@@ -154,10 +188,7 @@ def _send(spark: SparkSession, unit: _Unit, *, is_isolated: bool) -> None:
     scala_context = context._jsc.sc()
     jar = Path(context._temp_dir or mkdtemp(), f"{unit.package}.jar")
     if not jar.exists():
-        with zipfile.ZipFile(jar, "w") as archive:
-            for class_name, code in sorted(unit.classes.items()):
-                # Without the time, as Spark refuses another file of the name, which an earlier driver may have sent to the session.
-                archive.writestr(zipfile.ZipInfo(class_name.replace(".", "/") + ".class"), code)
+        jar.write_bytes(kept_classes.packed(unit.classes))
     if is_isolated:
         spark._jsparkSession.addArtifact(str(jar))
         forget_clones(spark)
