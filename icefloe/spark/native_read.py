@@ -302,8 +302,15 @@ class NativeScan:
             return gateway.cached("encrypted rows", lambda: reader and reader.format(True))
         if files.deleted is None or self._reader is None:
             sources = gateway.jvm.org.apache.spark.sql.execution.datasources
-            return gateway.cached("parquet", sources.parquet.ParquetFileFormat)
-        return gateway.cached("live rows", partial(self._reader.format, False))
+            return self._shared(gateway, "parquet", sources.parquet.ParquetFileFormat)
+        return self._shared(gateway, "live rows", partial(self._reader.format, False))
+
+    def _shared(self, gateway: Gateway, name: str, made: Callable[[], JavaObject]) -> JavaObject:
+        """A format whose readers queries share, unless they hold what a catalog vends."""
+        readers = None if self._access.settings else door.entry(gateway.spark, "shared_readers")
+        if readers is None:
+            return gateway.cached(name, made)
+        return gateway.cached(f"{name}, shared", lambda: readers.shared(made()))
 
     # -- deletes
 

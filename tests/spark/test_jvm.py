@@ -220,6 +220,7 @@ def test_a_jar_that_spark_refuses(
         "partition_files",
         "row_changes",
         "scan_index",
+        "shared_readers",
         "shape_writes",
         "streams",
     ],
