@@ -7,7 +7,7 @@ WORKERS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow coverage test-deep test-peers test-sql-deep test-spark-versions java-peer java-rest nessie sedona check format bench bench-java bench-page docs docs-serve dbt clean lock wheel
+.PHONY: help demo test test-slow coverage test-deep test-peers test-sql-deep test-spark-versions test-executors java-peer java-rest nessie sedona check format bench bench-java bench-page docs docs-serve dbt clean lock wheel
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -136,6 +136,9 @@ $(SPARK_VENV)/.ready: pyproject.toml constraints.txt
 test-spark-versions: $(SPARK_VENV)/.ready ## the tests of Spark on its oldest version, or on SPARK_VERSION
 	@# PySpark 4.1 leaves sockets to the collector of garbage, which says so.
 	$(SPARK_VENV)/bin/python -m pytest -q -W ignore::pytest.PytestUnraisableExceptionWarning tests/spark
+
+test-executors: $(VENV)/.dev ## rows with deletes, read by executors in JVMs of their own
+	ICEFLOE_TEST_MASTER='local-cluster[2,1,1024]' $(BIN)/python -m pytest -q -m "not deep" tests/spark/test_live_rows.py
 
 WHEEL_VENV := build/wheel
 

@@ -37,7 +37,7 @@ def missing_java() -> str | None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    """A quiet local session of two cores, in UTC."""
+    """A quiet session of two cores, in UTC: local, or where `ICEFLOE_TEST_MASTER` says, such as `local-cluster[2,1,1024]`."""
     if (reason := missing_java()) is not None:
         pytest.skip(reason)
     from pyspark.sql import SparkSession
@@ -45,7 +45,7 @@ def spark() -> Iterator[Any]:
     # Workers run the Python that the tests run in, whatever `python3` is on the path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     session = (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master(os.environ.get("ICEFLOE_TEST_MASTER", "local[2]"))
         .appName("icefloe-tests")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
