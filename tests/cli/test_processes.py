@@ -126,20 +126,25 @@ def test_a_person_is_asked(tmp_path: Path, typed: str, code: int) -> None:
     assert ("old" in (tmp_path / "icefloe.toml").read_text()) is (code == 4)
 
 
-def test_help_takes_little(tmp_path: Path) -> None:
-    code = (
-        "import time; from icefloe.cli.main import main; main(['--help']); "
-        "import sys; print(time.process_time(), file=sys.stderr)"
-    )
-    spent = []
+def processor_seconds(code: str) -> float:
+    """What a new Python takes for some code."""
+    code = f"import sys, time; {code}; print(time.process_time(), file=sys.stderr)"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=True)
+    return float(done.stderr)
+
+
+def test_help_takes_little() -> None:
+    """Less than 2.5 times what some modules of the standard library take, by what takes least of five; NumPy alone would take more."""
+    ours, theirs = [], []
     for _ in range(5):
-        done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, env=environment(), check=True
+        ours.append(processor_seconds("from icefloe.cli.main import main; main(['--help'])"))
+        theirs.append(
+            processor_seconds("import argparse, dataclasses, importlib.metadata, json, logging, pathlib, typing")
         )
-        spent.append(float(done.stderr))
-        if min(spent) <= 0.15:
+        if min(ours) <= 2 * min(theirs):
             break
-    assert min(spent) <= 0.15, f"`icefloe --help` takes {min(spent):.3f} s of processor time"
+    assert min(ours) <= 2.5 * min(theirs), f"`icefloe --help` takes {min(ours):.3f} s of processor time"
 
 
 def test_names_are_completed_in_a_shell(lake: Path) -> None:
